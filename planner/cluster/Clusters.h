@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/readers/Readers.h"
+#include "runtime/contract/Cluster.h"
+
+namespace shardscope::planner {
+
+/// Opens a CLUSTER argument: a path, a bundled name, or "local" (this machine: cached measurement, else detected).
+/// `devices` as given to --devices: "", "8" or "2x8". Errors: BadInput / Usage.
+contract::Result<contract::Cluster> openCluster(const std::string& argument, const std::string& devices = "");
+
+/// Replaces node and device counts: "8" or "2x8". Errors: Usage.
+contract::Result<contract::Cluster> withDevices(contract::Cluster cluster, const std::string& devices);
+
+std::vector<ZooEntry> bundledClusters();
+
+/// This machine's CPU cores as devices: memory = available / devices less 10 %, default rates unless measured.
+contract::Cluster detectLocalCluster();
+/// Where `shardscope-train measure` leaves its result for "local": $XDG_CACHE_HOME/shardscope/local.cluster.json.
+std::string localClusterCachePath();
+
+} // namespace shardscope::planner

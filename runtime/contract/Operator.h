@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/contract/Architecture.h"
+#include "runtime/contract/Result.h"
+
+namespace shardscope::contract {
+
+enum class OperatorKind { Embedding, Linear, Norm, Other };
+std::string_view operatorKindName(OperatorKind kind);
+
+/// What an operator is in a decoder; the engine dispatches on it. Planner and window only need OperatorKind.
+enum class OperatorRole {
+    Other,
+    TokenEmbedding,
+    PositionEmbedding,
+    AttentionNorm,
+    QueryKeyValue, ///< fused projection; attention itself is charged here
+    Query,
+    Key,
+    Value, ///< attention itself is charged here where projections are separate
+    QueryNorm,
+    KeyNorm,
+    AttentionOutput,
+    MlpNorm,
+    MlpGate,
+    MlpUp,
+    MlpDown,
+    FinalNorm,
+    Head,
+};
+
+/// One parameter tensor. `rows` is the axis along which the operator is split (output features, vocabulary rows,
+/// positions); it is the first axis of how the engine stores it, whatever the state-dict order is.
+struct TensorSpec {
+    std::string name;                ///< suffix in the state dict: "weight", "bias"
+    std::vector<std::int64_t> shape; ///< as in the Hugging Face state dict
+    std::int64_t rows = 0;
+    std::int64_t columns = 0; ///< elements of one row (1 for a vector)
+
+    std::int64_t elements() const { return rows * columns; }
+};
+
+/// An activation that lives from an operator's forward to its backward.
+struct ActivationSpec {
+    std::string name;                    ///< suffix of the buffer: "input", "statistics", "pre_activation"
+    std::int64_t elementsPerSample = 0;
+    bool isFloat32 = false;  ///< statistics stay in fp32 whatever the compute precision is
+    bool blockInput = false; ///< kept even when the block is recomputed
+};
+
+/// One module that owns parameters, with the parameter-free work that follows it charged to it.
+/// Sizes are per sample (one sequence of the length the graph was lowered for).
+struct Operator {
+    std::string name;  ///< as in the state dict without "transformer." / "model."
+    OperatorKind kind = OperatorKind::Other;
+    OperatorRole role = OperatorRole::Other;
+    std::int32_t block = -1; ///< index of the repeated block, -1 outside blocks
+    std::string blockName;   ///< "h.3", "layers.3"; empty outside blocks
+    std::vector<TensorSpec> tensors; ///< own tensors; for a tied operator those of the owner, with which it computes
+    std::string tiedTo;              ///< the operator whose storage this one uses; empty when it owns its own
+    double flopsForward = 0;         ///< floating point operations of one sample's forward
+    std::vector<ActivationSpec> kept;
+    std::int64_t liveActivationElements = 0; ///< gradient with respect to this operator's input, per sample
+    std::int64_t liveWideElements = 0;       ///< gradient of its output and scratch, per sample
+    std::int64_t liveScratchBytes = 0;       ///< scratch that does not grow with the batch, part of the wide region
+
+    bool isTied() const { return !tiedTo.empty(); }
+    /// Unique parameters: 0 for a tied operator.
+    std::int64_t parameters() const;
+    /// Elements of the tensors it computes with, tied or not.
+    std::int64_t tensorElements() const;
+    /// The largest legal slice count: output rows of a matrix or embedding, 1 for vectors.
+    std::int64_t maximumSlices() const;
+};
+
+/// Attention is computed in tiles of this many query rows, so that scratch is linear in the sequence length.
+inline constexpr std::int64_t kAttentionTileRows = 64;
+
+/// Lowers a decoder to its operators in forward order, for sequences of `sequence` tokens.
+/// Errors: BadInput when the architecture is inconsistent or the sequence exceeds learned positions.
+Result<std::vector<Operator>> lowerArchitecture(const Architecture& architecture, std::int64_t sequence);
+
+} // namespace shardscope::contract

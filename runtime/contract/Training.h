@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "runtime/contract/Json.h"
+
+namespace shardscope::contract {
+
+struct Optimizer {
+    std::string name = "adamw";
+    double learningRate = 3e-4;
+    std::array<double, 2> betas{0.9, 0.95};
+    double epsilon = 1e-8;
+    double weightDecay = 0.1; ///< matrices only; biases, norms and position embeddings are not decayed
+    double clipNorm = 1.0;    ///< global gradient norm; 0 = no clipping
+    std::int64_t warmupSteps = 0;
+    std::string schedule = "constant"; ///< "constant" or "cosine"
+    double minLearningRate = 0;
+    bool operator==(const Optimizer&) const = default;
+};
+
+enum class RecomputePolicy { Off, On, Auto };
+std::string_view recomputePolicyName(RecomputePolicy policy);
+
+/// How a plan trains. `microBatch` is per device and micro-step; globalBatch = microBatch x accumulate x data ranks.
+struct Training {
+    std::int64_t sequence = 0;
+    std::int64_t microBatch = 1;
+    std::int64_t accumulate = 1;
+    std::int64_t globalBatch = 1;
+    std::string precision = "fp32-adam"; ///< a preset's name
+    Optimizer optimizer;
+    RecomputePolicy recompute = RecomputePolicy::Auto;
+    std::int64_t lossChunks = 1;
+    bool operator==(const Training&) const = default;
+};
+
+OrderedJson toJson(const Optimizer& optimizer);
+OrderedJson toJson(const Training& training);
+Training readTraining(const JsonCursor& cursor);
+
+} // namespace shardscope::contract
