@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "planner/search/Knapsack.h"
+
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+namespace shardscope::planner {
+
+/// One exact search on a Knapsack: a list dynamic programme around the optimum of the linear relaxation.
+///
+/// Every item starts at its base option, the one the relaxation takes at the multiplier of the capacity. Passes,
+/// closest to the multiplier first, then add copies of one deviation (an item of a group moves from base to another
+/// option) to every state of the list. A state is a whole assignment, so each one that fits is a solution. States that
+/// another state dominates are dropped, and so are states whose bound exceeds the target: the multiplier of the best
+/// deviation still to come bounds what a state with spare bytes can gain, and what a state above the capacity must
+/// lose.
+///
+/// Targets rise from the linear bound in rounds: a round without a solution raises the certified lower bound to its
+/// target, a round with one has proven it, and no round looks far beyond the optimum.
+class KnapsackSearch {
+public:
+    KnapsackSearch(const Knapsack& knapsack, std::int64_t capacity, const SearchLimits& limits, KnapsackCutoff cutoff);
+
+    KnapsackSolution run();
+
+private:
+    /// The bound over deviations that are still to come.
+    struct Rates {
+        Slope gain{0, 1}; ///< the most time a spare byte can save
+        Slope loss{1, 0}; ///< the least time that freeing a byte costs; infinite when none can be freed
+    };
+    struct Pass {
+        std::int64_t bytes; ///< added per copy
+        std::int64_t time;
+        double distance; ///< time lost per byte moved, against the multiplier
+        std::int32_t group;
+        std::int32_t point;
+        std::int32_t limit; ///< deviations the group allows
+        bool counted;       ///< the limit can bind, so states carry how many they have used
+        Rates before;       ///< of this pass and those to come
+        Rates after;
+    };
+    struct State {
+        std::int64_t bytes;
+        std::int64_t time;
+        std::uint32_t node; ///< how it came about; 0 is the base
+        std::int32_t used;  ///< deviations in the group being worked on
+    };
+    /// States share their history; parents have smaller indices.
+    struct Node {
+        std::uint32_t parent;
+        std::uint32_t pass;
+    };
+
+    bool runRound(std::int64_t target);
+    void makePasses(std::int64_t target);
+    void orderPasses();
+    bool addSpending(std::size_t passIndex);
+    bool addFreeing(std::size_t passIndex);
+    /// Adds `state` to the output unless one there dominates it.
+    bool pushUndominated(State state, std::size_t passIndex, bool isNew);
+    void finishPass(const Pass& pass, bool endsGroup);
+    bool promising(std::int64_t bytes, std::int64_t time, const Rates& rates) const;
+    std::int64_t boundOf(const State& state, const Rates& rates) const;
+    void consider(const State& state, std::size_t passIndex, std::uint32_t parent);
+    void collectNodes();
+    bool mustStop();
+    bool contentWithGap() const;
+    std::vector<std::int32_t> searchedCounts() const;
+
+    const Knapsack& m_knapsack;
+    const SearchLimits& m_limits;
+    const std::chrono::steady_clock::time_point m_start = std::chrono::steady_clock::now();
+    const std::int64_t m_capacity;
+    std::int64_t m_usable = 0;
+    Knapsack::Break m_break{};
+    Slope m_multiplier;
+    std::vector<std::int32_t> m_base; ///< [group]: point
+    State m_baseState{};
+
+    // The incumbent: a solution in hand, or the cutoff to beat.
+    std::int64_t m_bestTime;
+    std::int64_t m_bestBytes;
+    bool m_hasSolution = false;
+    bool m_bestIsGreedy = false;
+    struct Deviation {
+        std::int32_t group;
+        std::int32_t point;
+    };
+    std::vector<Deviation> m_bestDeviations;
+
+    std::int64_t m_lowerBound = 0;
+    std::int64_t m_target = 0; ///< of the round; times above it are of no interest
+    std::vector<Pass> m_passes;
+    std::vector<State> m_states;
+    std::vector<State> m_next;
+    std::vector<State> m_shifted;
+    std::vector<std::int64_t> m_leastTime; ///< [used]: least time among output states that used at most this many
+    std::vector<Node> m_nodes;
+
+    std::int64_t m_work = 0;
+    std::int64_t m_nextClockCheck = 0;
+    bool m_stopped = false;
+    bool m_cancelled = false;
+};
+
+} // namespace shardscope::planner
