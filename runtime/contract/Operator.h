@@ -63,6 +63,7 @@ struct Operator {
     std::string blockName;   ///< "h.3", "layers.3"; empty outside blocks
     std::vector<TensorSpec> tensors; ///< own tensors; for a tied operator those of the owner, with which it computes
     std::string tiedTo;              ///< the operator whose storage this one uses; empty when it owns its own
+    bool sharedStorage = false;      ///< another operator is tied to this one
     double flopsForward = 0;         ///< floating point operations of one sample's forward
     std::vector<ActivationSpec> kept;
     std::int64_t liveActivationElements = 0; ///< gradient with respect to this operator's input, per sample

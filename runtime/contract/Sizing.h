@@ -54,7 +54,8 @@ struct StateBuffer {
     Category category = Category::Parameters;
 };
 
-/// The state of one operator on one rank, `ranks` being the size of its shard group. Tied operators own none.
+/// The state of one operator on one rank, `ranks` being the size of its shard group. Tied operators own none. A kept operator
+/// whose storage is shared keeps its gradient whole, since it lives from its first to its last use in the backward pass.
 /// Formula: cost-model "Placements of an operator".
 std::vector<StateBuffer> sizeState(const Operator& op, const Placement& placement, std::int64_t ranks, const Preset& preset);
 

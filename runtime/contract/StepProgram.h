@@ -17,7 +17,9 @@ enum class StepCode {
     Loss,          ///< softmax cross-entropy; logits become their gradient
     Recompute,     ///< forward of a part again, inside the backward pass
     Backward,      ///< input and weight gradients of a part; waits for its gather and for its slot's last reduction
-    ReduceScatter, ///< communication lane: reduce a part's unreduced gradient from its slot into the stored shard (adding)
+    ReduceScatter, ///< communication lane: reduce a part's unreduced gradient from its slot into the stored shard (adding);
+                   ///< with slot -1 (a kept operator with shared storage): in place in its whole stored gradient, last
+                   ///< micro-step only
     AllReduce,     ///< communication lane, last micro-step only: sum the whole parts' gradients over the ranks
     Clip,          ///< wait for all communication, global gradient norm, clip factor
     Update,        ///< optimizer on what this rank owns of one operator
@@ -55,7 +57,7 @@ struct OperatorDecision {
 /// Operators run forward in order and backward in reverse. In a recomputed block all parts but those of the block's last
 /// operator (whose output is not needed) run again just before the block's backward.
 StepProgram buildStepProgram(const std::vector<Operator>& operators, const std::vector<OperatorDecision>& decisions,
-                             std::int64_t ranks, std::int32_t prefetchDepth);
+                             std::int32_t prefetchDepth);
 
 /// The decision that governs an operator's storage: its own, or that of the operator it is tied to.
 std::vector<std::int32_t> storageOwners(const std::vector<Operator>& operators);

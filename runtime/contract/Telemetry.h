@@ -70,8 +70,8 @@ struct CheckpointEvent {
     std::int64_t step = 0;
     std::string path;
 };
+/// EventHeader::rank is the rank that failed, also when the coordinator reports it.
 struct FailureEvent {
-    std::int32_t failedRank = -1;
     std::int64_t step = 0;
     std::string phase;
     std::string cause;

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/contract/Architecture.h"
+
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace shardscope::contract {
+
+namespace {
+
+constexpr std::int64_t kMaximumField = std::int64_t{1} << 40; // the true bounds are in checkArchitecture()
+
+std::string_view normName(NormKind kind) { return kind == NormKind::LayerNorm ? "layer_norm" : "rms_norm"; }
+
+std::string_view activationName(Activation activation) {
+    switch (activation) {
+    case Activation::GeluTanh: return "gelu_tanh";
+    case Activation::Gelu: return "gelu";
+    case Activation::SiluGated: return "silu_gated";
+    }
+    return "gelu";
+}
+
+} // namespace
+
+OrderedJson toJson(const Architecture& a) {
+    OrderedJson rope = nullptr;
+    if (a.rope)
+        rope = {{"theta", a.rope->theta}, {"scaling_kind", a.rope->scalingKind}, {"scaling", a.rope->scaling}};
+    return {{"family", a.family},
+            {"layers", a.layers},
+            {"hidden", a.hidden},
+            {"heads", a.heads},
+            {"kv_heads", a.kvHeads},
+            {"head_dim", a.headDim},
+            {"intermediate", a.intermediate},
+            {"vocabulary", a.vocabulary},
+            {"positions", a.positions},
+            {"norm", {{"kind", normName(a.norm)}, {"epsilon", a.normEpsilon}}},
+            {"activation", activationName(a.activation)},
+            {"attention", a.attention == AttentionLayout::Fused ? "fused" : "separate"},
+            {"rope", rope},
+            {"biases", {{"attention", a.attentionBias}, {"attention_output", a.attentionOutputBias}, {"mlp", a.mlpBias}}},
+            {"qk_norm", a.qkNorm},
+            {"tied", a.tied}};
+}
+
+Architecture readArchitecture(const JsonCursor& cursor) {
+    Architecture a;
+    a.family = cursor.at("family").text(64);
+    a.layers = cursor.at("layers").integer(1, kMaximumField);
+    a.hidden = cursor.at("hidden").integer(1, kMaximumField);
+    a.heads = cursor.at("heads").integer(1, kMaximumField);
+    a.kvHeads = cursor.at("kv_heads").integer(1, kMaximumField);
+    a.headDim = cursor.at("head_dim").integer(1, kMaximumField);
+    a.intermediate = cursor.at("intermediate").integer(1, kMaximumField);
+    a.vocabulary = cursor.at("vocabulary").integer(1, kMaximumField);
+    a.positions = cursor.at("positions").integer(1, kMaximumField);
+    const JsonCursor norm = cursor.at("norm");
+    a.norm = norm.at("kind").choice<NormKind>({{"layer_norm", NormKind::LayerNorm}, {"rms_norm", NormKind::RmsNorm}});
+    a.normEpsilon = norm.at("epsilon").number(0, 1);
+    a.activation = cursor.at("activation")
+                       .choice<Activation>({{"gelu_tanh", Activation::GeluTanh},
+                                            {"gelu", Activation::Gelu},
+                                            {"silu_gated", Activation::SiluGated}});
+    a.attention = cursor.at("attention")
+                      .choice<AttentionLayout>({{"fused", AttentionLayout::Fused}, {"separate", AttentionLayout::Separate}});
+    if (const auto rope = cursor.find("rope")) {
+        a.rope = Rope{rope->at("theta").number(1e-6, 1e12), rope->at("scaling_kind").text(64), nullptr};
+        if (const auto scaling = rope->find("scaling"))
+            a.rope->scaling = scaling->raw();
+    }
+    const JsonCursor biases = cursor.at("biases");
+    a.attentionBias = biases.at("attention").boolean();
+    a.attentionOutputBias = biases.at("attention_output").boolean();
+    a.mlpBias = biases.at("mlp").boolean();
+    a.qkNorm = cursor.at("qk_norm").boolean();
+    a.tied = cursor.at("tied").boolean();
+    if (!cursor.failed()) {
+        if (const auto wrong = checkArchitecture(a))
+            cursor.fail(*wrong);
+    }
+    return a;
+}
+
+std::optional<std::string> checkArchitecture(const Architecture& a) {
+    // The bounds keep every product of a layer's sizes inside 63 bits; lowerArchitecture() checks the sums.
+    const std::vector<std::pair<const char*, std::pair<std::int64_t, std::int64_t>>> bounds{
+        {"layers", {a.layers, 1 << 14}},      {"hidden", {a.hidden, 1 << 20}},
+        {"heads", {a.heads, 1 << 16}},        {"kv_heads", {a.kvHeads, 1 << 16}},
+        {"head_dim", {a.headDim, 1 << 16}},   {"intermediate", {a.intermediate, 1 << 22}},
+        {"vocabulary", {a.vocabulary, 1 << 26}}, {"positions", {a.positions, 1 << 24}}};
+    for (const auto& [name, value] : bounds) {
+        if (value.first < 1 || value.first > value.second)
+            return fmt::format("{} {} is outside 1..{}", name, value.first, value.second);
+    }
+    if (a.heads % a.kvHeads != 0)
+        return fmt::format("kv_heads {} does not divide heads {}", a.kvHeads, a.heads);
+    if (a.attention == AttentionLayout::Fused && a.heads * a.headDim != a.hidden)
+        return fmt::format("heads {} does not divide hidden {} into heads of {}", a.heads, a.hidden, a.headDim);
+    if (a.rope && a.headDim % 2 != 0)
+        return fmt::format("head_dim {} must be even for rotary positions", a.headDim);
+    return std::nullopt;
+}
+
+} // namespace shardscope::contract
