@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "planner/graph/Graph.h"
+
+#include "runtime/contract/Plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace shardscope::planner {
+
+Graph::Parameters Graph::countParameters() const {
+    Parameters count;
+    for (const contract::Operator& op : operators)
+        count.unique += op.parameters();
+    // Tied weights are stored once and nothing here is routed, so the other counts follow.
+    count.stored = count.unique;
+    count.active = count.unique;
+    return count;
+}
+
+double Graph::flopsForward() const {
+    double flops = 0;
+    for (const contract::Operator& op : operators)
+        flops += op.flopsForward;
+    return flops;
+}
+
+std::int32_t Graph::blockCount() const {
+    std::int32_t count = 0;
+    for (const contract::Operator& op : operators)
+        count = std::max(count, op.block + 1);
+    return count;
+}
+
+/// The identity leaves out the sequence length, the file it was read from, and names that people give.
+std::string Graph::sha256() const {
+    std::string text = fmt::format("shardscope-graph 1\nfamily {}\n", family);
+    if (architecture)
+        text += fmt::format("architecture {}\n", contract::toJson(*architecture).dump());
+    for (const contract::Operator& op : operators) {
+        text += fmt::format("operator {} {} {} {}\n", op.name, contract::operatorKindName(op.kind), op.block,
+                            op.isTied() ? op.tiedTo : "-");
+        for (const contract::TensorSpec& tensor : op.tensors) {
+            text += fmt::format("tensor {} {} {}", tensor.name, tensor.rows, tensor.columns);
+            for (const std::int64_t extent : tensor.shape)
+                text += fmt::format(" {}", extent);
+            text += '\n';
+        }
+    }
+    return contract::sha256(text);
+}
+
+contract::Result<GraphPointer> withSequence(const GraphPointer& graph, std::int64_t sequence) {
+    if (sequence == graph->sequence)
+        return graph;
+    if (sequence < 1)
+        return contract::badInput(fmt::format("{}: a sequence of {} tokens is not possible", graph->name, sequence));
+    if (graph->maximumSequence > 0 && sequence > graph->maximumSequence)
+        return contract::badInput(fmt::format("{}: a sequence of {} tokens exceeds the context length {}", graph->name,
+                                              sequence, graph->maximumSequence));
+    if (!graph->architecture)
+        return contract::badInput(
+            fmt::format("{}: is known for sequences of {} tokens only", graph->name, graph->sequence));
+    auto operators = contract::lowerArchitecture(*graph->architecture, sequence);
+    if (!operators)
+        return contract::badInput(fmt::format("{}: {}", graph->name, operators.error().message));
+    auto changed = std::make_shared<Graph>(*graph);
+    changed->sequence = sequence;
+    changed->operators = std::move(*operators);
+    return GraphPointer(std::move(changed));
+}
+
+} // namespace shardscope::planner
