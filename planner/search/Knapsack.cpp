@@ -158,6 +158,13 @@ std::int64_t Knapsack::lowerBound(std::int64_t capacity) const {
     return linearBound(findBreak(usable), usable);
 }
 
+Slope Knapsack::multiplier(std::int64_t capacity) const {
+    if (capacity < minimumBytes())
+        return {0, 1};
+    const std::size_t segment = findBreak(usableCapacity(capacity)).segment;
+    return segment < m_segments.size() ? m_segments[segment].slope() : Slope{0, 1};
+}
+
 std::vector<std::int32_t> Knapsack::pointsBefore(std::size_t segment) const {
     std::vector<std::int32_t> points(groupCount());
     for (std::size_t g = 0; g < groupCount(); ++g) {
@@ -215,8 +222,7 @@ KnapsackSolution Knapsack::incumbent(std::int64_t capacity) const {
     }
     const std::int64_t usable = usableCapacity(capacity);
     setCounts(solution, greedyCounts(usable, solution.bytes, solution.time));
-    const std::size_t segment = findBreak(usable).segment;
-    solution.shadowPrice = segment < m_segments.size() ? m_segments[segment].slope().value() : 0;
+    solution.shadowPrice = multiplier(capacity).value();
     solution.feasible = true;
     solution.proven = solution.time == solution.lowerBound;
     return solution;

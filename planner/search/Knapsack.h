@@ -71,6 +71,8 @@ public:
 
     /// The linear bound, rounded up to what integers can reach; kInfeasibleTime when nothing fits. O(log n).
     std::int64_t lowerBound(std::int64_t capacity) const;
+    /// Time per byte at the optimum of the linear relaxation; zero when the capacity does not bind.
+    Slope multiplier(std::int64_t capacity) const;
     /// A good solution without search, with its bound. O(log n + groups).
     KnapsackSolution incumbent(std::int64_t capacity) const;
     /// The least time, then the fewest bytes; ties are broken the same way every time.
