@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/document/Choices.h"
+
+namespace shardscope::app {
+
+contract::Result<planner::PlanRequest> Choices::request() const {
+    planner::PlanRequest request;
+    request.graph = graph;
+    if (sequence > 0 && sequence != graph->sequence) {
+        auto lowered = planner::withSequence(graph, sequence);
+        if (!lowered)
+            return tl::unexpected(lowered.error());
+        request.graph = *lowered;
+    }
+    request.cluster = cluster;
+    request.precision = precision;
+    request.microBatch = microBatch;
+    request.accumulate = accumulate;
+    request.globalBatch = globalBatch;
+    request.recompute = recompute;
+    request.slices.clear();
+    for (std::int32_t slices = 1; slices <= slicesUpTo; slices *= 2)
+        request.slices.push_back(slices);
+    request.allowReplicate = allowReplicate;
+    request.allowKeep = allowKeep;
+    request.allowShard = allowShard;
+    request.pins = pins;
+    request.recomputePins = recomputePins;
+    return request;
+}
+
+bool Choices::asksTheSame(const Choices& o) const {
+    return graph == o.graph && cluster == o.cluster && sequence == o.sequence && precision == o.precision &&
+           microBatch == o.microBatch && accumulate == o.accumulate && globalBatch == o.globalBatch &&
+           recompute == o.recompute && slicesUpTo == o.slicesUpTo && allowReplicate == o.allowReplicate &&
+           allowKeep == o.allowKeep && allowShard == o.allowShard && pins == o.pins &&
+           recomputePins == o.recomputePins;
+}
+
+} // namespace shardscope::app

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "planner/search/Planner.h"
+
+namespace shardscope::app {
+
+/// Everything a person chooses: what to train, on what, how, and within which memory. Undo goes over these.
+/// Zero and empty mean automatic.
+struct Choices {
+    planner::GraphPointer graph; ///< lowered for its default sequence
+    std::string graphArgument;   ///< what opens it again: a path or a bundled name
+    contract::Cluster cluster;
+    std::string clusterArgument;
+    std::string devices; ///< as given to --devices
+
+    std::int64_t sequence = 0;
+    std::string precision;
+    std::int64_t microBatch = 0;
+    std::int64_t accumulate = 1;
+    std::int64_t globalBatch = 0;
+    contract::RecomputePolicy recompute = contract::RecomputePolicy::Auto;
+    std::int32_t slicesUpTo = 16;
+    bool allowReplicate = true;
+    bool allowKeep = true;
+    bool allowShard = true;
+    std::vector<planner::Pin> pins;
+    std::vector<planner::RecomputePin> recomputePins;
+    std::int64_t budgetBytes = 0; ///< 0: the whole card
+
+    bool isComplete() const { return graph != nullptr && cluster.devices() > 0; }
+    std::int64_t cardBytes() const { return cluster.device.memoryBytes; }
+    std::int64_t budget() const { return budgetBytes > 0 ? budgetBytes : cardBytes(); }
+
+    /// The planner's question, without the budget. Errors: BadInput for a sequence beyond the context.
+    contract::Result<planner::PlanRequest> request() const;
+    /// The same apart from the budget, so that the same planner answers.
+    bool asksTheSame(const Choices& other) const;
+};
+using ChoicesPointer = std::shared_ptr<const Choices>;
+
+} // namespace shardscope::app

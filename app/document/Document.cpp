@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/document/Document.h"
+
+#include <QFileInfo>
+#include <QMetaObject>
+#include <QUndoCommand>
+
+#include <algorithm>
+
+#include "app/document/SessionFile.h"
+#include "app/look/Units.h"
+#include "app/work/Planning.h"
+#include "planner/cluster/Clusters.h"
+#include "planner/readers/Readers.h"
+#include "runtime/contract/Json.h"
+
+namespace shardscope::app {
+
+/// One step of the history: the choices before and after.
+class ChoicesCommand : public QUndoCommand {
+public:
+    ChoicesCommand(Document& document, ChoicesPointer before, ChoicesPointer after, const QString& text, int mergeKey)
+        : QUndoCommand(text), m_document(document), m_before(std::move(before)), m_after(std::move(after)),
+          m_mergeKey(mergeKey) {}
+    void undo() override { m_document.apply(m_before); }
+    void redo() override { m_document.apply(m_after); }
+    int id() const override { return 1; }
+    bool mergeWith(const QUndoCommand* other) override {
+        const auto* next = static_cast<const ChoicesCommand*>(other);
+        if (m_mergeKey == 0 || next->m_mergeKey != m_mergeKey)
+            return false;
+        m_after = next->m_after;
+        return true;
+    }
+
+private:
+    Document& m_document;
+    ChoicesPointer m_before;
+    ChoicesPointer m_after;
+    int m_mergeKey;
+};
+
+Document::Document(QObject* parent)
+    : QObject(parent), m_choices(std::make_shared<Choices>()), m_planning(new Planning(this)) {
+    connect(m_planning, &Planning::answered, this, [this](const AnswerPointer& answer) {
+        m_answer = answer;
+        Q_EMIT answered();
+    });
+    connect(m_planning, &Planning::surrounded, this, [this](const SurroundingsPointer& surroundings) {
+        m_surroundings = surroundings;
+        Q_EMIT surroundingsChanged();
+    });
+    connect(m_planning, &Planning::compared, this, [this](const ComparisonPointer& comparison) {
+        m_comparison = comparison;
+        Q_EMIT comparisonChanged();
+    });
+}
+
+Document::~Document() {
+    m_undo.disconnect();
+    m_opener.cancel();
+}
+
+void Document::apply(const ChoicesPointer& choices) {
+    const bool isOtherGraph = m_choices->graph != choices->graph;
+    const bool isOtherQuestion = !m_choices->asksTheSame(*choices);
+    m_choices = choices;
+    if (isOtherGraph && !m_selection.empty()) {
+        m_selection.clear();
+        Q_EMIT selectionChanged();
+    }
+    if (isOtherQuestion)
+        m_surroundings = nullptr;
+    Q_EMIT choicesChanged();
+    if (isOtherQuestion)
+        Q_EMIT surroundingsChanged();
+    if (isOpen())
+        m_planning->ask(m_choices, m_dragging);
+}
+
+void Document::change(const QString& text, const std::function<void(Choices&)>& edit, int mergeKey) {
+    auto after = std::make_shared<Choices>(*m_choices);
+    edit(*after);
+    if (after->asksTheSame(*m_choices) && after->budgetBytes == m_choices->budgetBytes &&
+        after->clusterArgument == m_choices->clusterArgument && after->devices == m_choices->devices)
+        return;
+    m_undo.push(new ChoicesCommand(*this, m_choices, std::move(after), text, mergeKey));
+}
+
+void Document::setBudget(std::int64_t bytes, int mergeKey) {
+    change(tr("Budget %1").arg(gibText(bytes, 2)), [bytes](Choices& choices) { choices.budgetBytes = bytes; }, mergeKey);
+}
+
+void Document::setDragging(bool dragging) {
+    if (m_dragging == dragging)
+        return;
+    m_dragging = dragging;
+    if (!dragging && isOpen())
+        m_planning->ask(m_choices, false);
+}
+
+void Document::openLater(const std::function<contract::Result<Choices>(const Choices&)>& opener, const QString& text,
+                         bool isFresh, const QString& sessionPath) {
+    m_opener.submit([this, opener, text, isFresh, sessionPath, choices = m_choices](const std::stop_token& stop) {
+        auto result = std::make_shared<contract::Result<Choices>>(opener(*choices));
+        if (stop.stop_requested())
+            return;
+        const auto deliver = [this, result, text, isFresh, sessionPath] {
+            if (!*result) {
+                Q_EMIT openFailed(QString::fromStdString(result->error().message));
+                return;
+            }
+            if (isFresh || !isOpen()) {
+                replaceChoices(std::move(**result), sessionPath);
+                return;
+            }
+            m_undo.push(new ChoicesCommand(*this, m_choices, std::make_shared<Choices>(std::move(**result)), text, 0));
+            Q_EMIT opened();
+        };
+        QMetaObject::invokeMethod(this, deliver, Qt::QueuedConnection);
+    });
+}
+
+void Document::replaceChoices(Choices choices, const QString& sessionPath) {
+    m_sessionPath = sessionPath;
+    m_selection.clear();
+    m_answer = nullptr;
+    m_comparison = nullptr;
+    apply(std::make_shared<Choices>(std::move(choices)));
+    m_undo.clear();
+    Q_EMIT selectionChanged();
+    Q_EMIT opened();
+}
+
+namespace {
+
+/// Where a graph alone is opened, it is planned for the first bundled cluster of several cards.
+constexpr const char* kFirstCluster = "8x-titan-pcie3";
+
+contract::Result<Choices> withGraph(Choices choices, const std::string& argument) {
+    auto graph = planner::openGraph(argument);
+    if (!graph)
+        return tl::unexpected(graph.error());
+    choices.graph = *graph;
+    choices.graphArgument = argument;
+    choices.sequence = 0;
+    choices.pins.clear();
+    if (choices.cluster.name.empty()) {
+        auto cluster = planner::openCluster(kFirstCluster);
+        if (!cluster)
+            return tl::unexpected(cluster.error());
+        choices.cluster = *cluster;
+        choices.clusterArgument = kFirstCluster;
+    }
+    return choices;
+}
+
+contract::Result<Choices> withCluster(Choices choices, const std::string& argument) {
+    auto cluster = planner::openCluster(argument);
+    if (!cluster)
+        return tl::unexpected(cluster.error());
+    choices.cluster = *cluster;
+    choices.clusterArgument = argument;
+    choices.devices.clear();
+    choices.budgetBytes = 0;
+    return choices;
+}
+
+} // namespace
+
+void Document::openGraph(const QString& argument) {
+    openLater([argument = argument.toStdString()](const Choices& now) { return withGraph(now, argument); },
+              tr("Open %1").arg(argument), false);
+}
+
+void Document::openCluster(const QString& argument) {
+    openLater([argument = argument.toStdString()](const Choices& now) { return withCluster(now, argument); },
+              tr("Cluster %1").arg(argument), false);
+}
+
+void Document::openPath(const QString& path) {
+    const std::string file = path.toStdString();
+    const auto kind = kindOfFile(file);
+    if (!kind) {
+        Q_EMIT openFailed(QString::fromStdString(kind.error().message));
+        return;
+    }
+    switch (*kind) {
+    case FileKind::Session:
+        openLater(
+            [file](const Choices&) -> contract::Result<Choices> {
+                const auto text = contract::readTextFile(file);
+                if (!text)
+                    return tl::unexpected(text.error());
+                auto choices = parseSession(*text, file);
+                return choices ? openChoices(std::move(*choices)) : choices;
+            },
+            tr("Open session"), true, path);
+        return;
+    case FileKind::Plan:
+        openLater([file](const Choices&) { return choicesOfPlan(file); }, tr("Open plan"), true);
+        return;
+    case FileKind::Cluster: openCluster(path); return;
+    case FileKind::Graph: openGraph(path); return;
+    }
+}
+
+void Document::open(const QString& graph, const QString& cluster, std::int64_t budgetBytes) {
+    openLater(
+        [graph = graph.toStdString(), cluster = cluster.toStdString(), budgetBytes](const Choices&) {
+            Choices fresh;
+            fresh.graphArgument = graph;
+            fresh.clusterArgument = cluster;
+            fresh.budgetBytes = budgetBytes;
+            return openChoices(std::move(fresh));
+        },
+        tr("Open"), true);
+}
+
+bool Document::saveSession(const QString& path) {
+    const auto written = contract::writeFileAtomically(path.toStdString(), formatSession(*m_choices));
+    if (!written) {
+        Q_EMIT openFailed(QString::fromStdString(written.error().message));
+        return false;
+    }
+    m_sessionPath = path;
+    m_undo.setClean();
+    return true;
+}
+
+void Document::close() { replaceChoices(Choices(), {}); }
+
+void Document::select(std::vector<std::int32_t> operators) {
+    std::sort(operators.begin(), operators.end());
+    operators.erase(std::unique(operators.begin(), operators.end()), operators.end());
+    if (operators == m_selection)
+        return;
+    m_selection = std::move(operators);
+    Q_EMIT selectionChanged();
+}
+
+void Document::placeSelection(const contract::Placement& placement) {
+    if (m_selection.empty() || !isOpen())
+        return;
+    const QString what = m_selection.size() == 1
+                             ? QString::fromStdString(
+                                   m_choices->graph->operators[static_cast<std::size_t>(m_selection.front())].name)
+                             : tr("%1 operators").arg(m_selection.size());
+    change(tr("Place %1: %2").arg(what, placementWord(placement)), [&](Choices& choices) {
+        choices.pins = withPins(std::move(choices.pins), *choices.graph, m_selection, placement);
+    });
+}
+
+void Document::unpinSelection() {
+    if (m_selection.empty() || !isOpen())
+        return;
+    change(tr("Unpin"), [&](Choices& choices) {
+        choices.pins = withPins(std::move(choices.pins), *choices.graph, m_selection, std::nullopt);
+    });
+}
+
+bool Document::isSelectionPinned() const {
+    if (!isOpen() || m_selection.empty())
+        return false;
+    return std::any_of(m_selection.begin(), m_selection.end(), [this](std::int32_t op) {
+        const std::string& name = m_choices->graph->operators[static_cast<std::size_t>(op)].name;
+        return std::any_of(m_choices->pins.begin(), m_choices->pins.end(),
+                           [&](const planner::Pin& pin) { return matchesGlob(pin.pattern, name); });
+    });
+}
+
+void Document::savePlan() {
+    if (!m_answer || !m_answer->plan || !m_answer->plan->feasible)
+        return;
+    m_saved.push_back({tr("plan %1").arg(QChar('A' + m_savedCount % 26)), m_answer});
+    ++m_savedCount;
+    Q_EMIT savedPlansChanged();
+}
+
+void Document::removeSavedPlan(int index) {
+    if (index < 0 || index >= static_cast<int>(m_saved.size()))
+        return;
+    m_saved.erase(m_saved.begin() + index);
+    Q_EMIT savedPlansChanged();
+}
+
+} // namespace shardscope::app

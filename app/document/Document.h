@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <QObject>
+#include <QUndoStack>
+
+#include <functional>
+
+#include "app/document/Choices.h"
+#include "app/work/Answer.h"
+#include "app/work/LatestWins.h"
+
+namespace shardscope::app {
+
+class Planning;
+
+/// A plan that was saved to look at beside others.
+struct SavedPlan {
+    QString name;
+    AnswerPointer answer;
+};
+
+/// What is open: the choices with their undo history, the newest answer and what is selected.
+class Document : public QObject {
+    Q_OBJECT
+public:
+    explicit Document(QObject* parent = nullptr);
+    ~Document() override;
+
+    const Choices& choices() const { return *m_choices; }
+    ChoicesPointer choicesPointer() const { return m_choices; }
+    bool isOpen() const { return m_choices->isComplete(); }
+    QUndoStack& undoStack() { return m_undo; }
+    Planning& planning() { return *m_planning; }
+    AnswerPointer answer() const { return m_answer; }
+    SurroundingsPointer surroundings() const { return m_surroundings; }
+    ComparisonPointer comparison() const { return m_comparison; }
+    const std::vector<std::int32_t>& selection() const { return m_selection; }
+    const std::vector<SavedPlan>& savedPlans() const { return m_saved; }
+    const QString& sessionPath() const { return m_sessionPath; }
+
+    /// Changes the choices as one undo step named `text`. Steps with the same `mergeKey` (not 0) are one step.
+    void change(const QString& text, const std::function<void(Choices&)>& edit, int mergeKey = 0);
+    /// A key for a new gesture (one drag, one held key).
+    int newMergeKey() { return ++m_lastMergeKey; }
+    void setBudget(std::int64_t bytes, int mergeKey = 0);
+    /// While dragging, answers may be incumbents; the end of the drag asks for the exact answer.
+    void setDragging(bool dragging);
+
+    // Opening happens on a thread; failures come as openFailed() and change nothing.
+    void openGraph(const QString& argument);
+    void openCluster(const QString& argument);
+    /// A session, plan, cluster, graph file or folder.
+    void openPath(const QString& path);
+    /// Replaces everything: a bundled example, or what the command line named.
+    void open(const QString& graph, const QString& cluster, std::int64_t budgetBytes);
+    void replaceChoices(Choices choices, const QString& sessionPath);
+    /// Errors are openFailed().
+    bool saveSession(const QString& path);
+    void close();
+
+    void select(std::vector<std::int32_t> operators);
+    /// Pins the selection to a placement. Operators of all blocks under one name become one pattern.
+    void placeSelection(const contract::Placement& placement);
+    void unpinSelection();
+    bool isSelectionPinned() const;
+    void savePlan();
+    void removeSavedPlan(int index);
+
+Q_SIGNALS:
+    void choicesChanged();
+    void answered();
+    void surroundingsChanged();
+    void comparisonChanged();
+    void selectionChanged();
+    void savedPlansChanged();
+    void openFailed(const QString& message);
+    void opened();
+
+private:
+    friend class ChoicesCommand;
+    void apply(const ChoicesPointer& choices);
+    void openLater(const std::function<contract::Result<Choices>(const Choices&)>& opener, const QString& text, bool isFresh,
+                   const QString& sessionPath = {});
+
+    ChoicesPointer m_choices;
+    QUndoStack m_undo;
+    Planning* m_planning;
+    AnswerPointer m_answer;
+    SurroundingsPointer m_surroundings;
+    ComparisonPointer m_comparison;
+    std::vector<std::int32_t> m_selection;
+    std::vector<SavedPlan> m_saved;
+    QString m_sessionPath;
+    int m_lastMergeKey = 0;
+    int m_savedCount = 0;
+    bool m_dragging = false;
+    LatestWins m_opener;
+};
+
+/// Removes pins of exactly these names and patterns that match nothing else, then adds the placement.
+std::vector<planner::Pin> withPins(std::vector<planner::Pin> pins, const planner::Graph& graph,
+                                   const std::vector<std::int32_t>& operators,
+                                   const std::optional<contract::Placement>& placement);
+/// `*` stands for any run of characters.
+bool matchesGlob(std::string_view pattern, std::string_view name);
+
+} // namespace shardscope::app

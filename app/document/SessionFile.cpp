@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/document/SessionFile.h"
+
+#include <QFileInfo>
+
+#include "planner/cluster/Clusters.h"
+#include "planner/readers/Readers.h"
+#include "runtime/contract/Plan.h"
+
+namespace shardscope::app {
+
+namespace {
+
+constexpr const char* kFormat = "shardscope-session";
+constexpr int kVersion = 1;
+
+} // namespace
+
+std::string formatSession(const Choices& choices) {
+    contract::OrderedJson json;
+    json["format"] = kFormat;
+    json["version"] = kVersion;
+    json["graph"] = choices.graphArgument;
+    json["cluster"] = choices.clusterArgument;
+    json["devices"] = choices.devices;
+    contract::OrderedJson training;
+    training["sequence"] = choices.sequence;
+    training["precision"] = choices.precision;
+    training["micro_batch"] = choices.microBatch;
+    training["accumulate"] = choices.accumulate;
+    training["global_batch"] = choices.globalBatch;
+    training["recompute"] = std::string(contract::recomputePolicyName(choices.recompute));
+    training["slices_up_to"] = choices.slicesUpTo;
+    training["replicate"] = choices.allowReplicate;
+    training["keep"] = choices.allowKeep;
+    training["shard"] = choices.allowShard;
+    json["training"] = training;
+    json["budget_bytes"] = choices.budgetBytes;
+    json["pins"] = contract::OrderedJson::array();
+    for (const planner::Pin& pin : choices.pins)
+        json["pins"].push_back({{"operators", pin.pattern}, {"placement", contract::formatPlacement(pin.placement)}});
+    json["recompute_pins"] = contract::OrderedJson::array();
+    for (const planner::RecomputePin& pin : choices.recomputePins)
+        json["recompute_pins"].push_back({{"blocks", pin.pattern}, {"recompute", pin.recompute}});
+    return json.dump(2) + '\n';
+}
+
+contract::Result<Choices> parseSession(std::string_view text, std::string_view file) {
+    const auto json = contract::parseJson(text, file);
+    if (!json)
+        return tl::unexpected(json.error());
+    const contract::JsonCursor root(*json, file);
+    if (root.at("format").text() != kFormat)
+        root.at("format").fail("is not \"shardscope-session\"");
+    root.at("version").integer(kVersion, kVersion);
+    Choices choices;
+    choices.graphArgument = root.at("graph").text();
+    choices.clusterArgument = root.at("cluster").text();
+    choices.devices = root.at("devices").text();
+    const auto training = root.at("training");
+    choices.sequence = training.at("sequence").integer(0, 1 << 24);
+    choices.precision = training.at("precision").text();
+    choices.microBatch = training.at("micro_batch").integer(0, 1 << 20);
+    choices.accumulate = training.at("accumulate").integer(0, 1 << 20);
+    choices.globalBatch = training.at("global_batch").integer(0, 1 << 24);
+    choices.recompute =
+        training.at("recompute")
+            .choice<contract::RecomputePolicy>({{contract::recomputePolicyName(contract::RecomputePolicy::Auto),
+                                                 contract::RecomputePolicy::Auto},
+                                                {contract::recomputePolicyName(contract::RecomputePolicy::Off),
+                                                 contract::RecomputePolicy::Off},
+                                                {contract::recomputePolicyName(contract::RecomputePolicy::On),
+                                                 contract::RecomputePolicy::On}});
+    choices.slicesUpTo = static_cast<std::int32_t>(training.at("slices_up_to").integer(1, 1024));
+    choices.allowReplicate = training.at("replicate").boolean();
+    choices.allowKeep = training.at("keep").boolean();
+    choices.allowShard = training.at("shard").boolean();
+    choices.budgetBytes = root.at("budget_bytes").integer();
+    const auto pins = root.at("pins");
+    const std::size_t count = pins.arraySize(100'000);
+    for (std::size_t i = 0; i < count && !root.failed(); ++i) {
+        const auto pin = pins.element(i);
+        const auto placement = contract::parsePlacement(pin.at("placement").text());
+        if (!placement)
+            pin.at("placement").fail(placement.error().message);
+        else
+            choices.pins.push_back({pin.at("operators").text(), *placement});
+    }
+    const auto recomputePins = root.at("recompute_pins");
+    const std::size_t recomputeCount = recomputePins.arraySize(100'000);
+    for (std::size_t i = 0; i < recomputeCount && !root.failed(); ++i)
+        choices.recomputePins.push_back(
+            {recomputePins.element(i).at("blocks").text(), recomputePins.element(i).at("recompute").boolean()});
+    if (root.failed())
+        return root.error();
+    return choices;
+}
+
+contract::Result<Choices> openChoices(Choices choices) {
+    const auto graph = planner::openGraph(choices.graphArgument);
+    if (!graph)
+        return tl::unexpected(graph.error());
+    const auto cluster = planner::openCluster(choices.clusterArgument, choices.devices);
+    if (!cluster)
+        return tl::unexpected(cluster.error());
+    choices.graph = *graph;
+    choices.cluster = *cluster;
+    return choices;
+}
+
+namespace {
+
+/// The bundled graph of that name when it is the same one, else the graph that the plan's architecture lowers to.
+contract::Result<planner::GraphPointer> graphOfPlan(const contract::Plan& plan, const std::string& path) {
+    const auto bundled = planner::openGraph(plan.graph.name, plan.training.sequence);
+    if (bundled && (*bundled)->sha256() == plan.graph.sha256)
+        return bundled;
+    if (!plan.graph.architecture)
+        return contract::badInput(path + ": graph.architecture is missing and \"" + plan.graph.name +
+                                  "\" is not a bundled graph; open the graph's folder and plan it again");
+    auto operators = contract::lowerArchitecture(*plan.graph.architecture, plan.training.sequence);
+    if (!operators)
+        return tl::unexpected(operators.error());
+    auto graph = std::make_shared<planner::Graph>();
+    graph->name = graph->title = plan.graph.name;
+    graph->family = plan.graph.family;
+    graph->source = path;
+    graph->sequence = plan.training.sequence;
+    graph->maximumSequence = plan.graph.architecture->positions;
+    graph->architecture = plan.graph.architecture;
+    graph->operators = std::move(*operators);
+    return graph;
+}
+
+} // namespace
+
+contract::Result<Choices> choicesOfPlan(const std::string& path) {
+    const auto plan = contract::readPlanFile(path);
+    if (!plan)
+        return tl::unexpected(plan.error());
+    const auto graph = graphOfPlan(*plan, path);
+    if (!graph)
+        return tl::unexpected(graph.error());
+    Choices choices;
+    choices.graphArgument = plan->graph.name;
+    choices.graph = *graph;
+    choices.sequence = plan->training.sequence;
+    choices.cluster = plan->cluster;
+    choices.clusterArgument = plan->cluster.name;
+    choices.precision = plan->training.precision;
+    choices.microBatch = plan->training.microBatch;
+    choices.accumulate = plan->training.accumulate;
+    choices.recompute = plan->training.recompute;
+    choices.budgetBytes = plan->limitBytes;
+    for (const contract::PlanOperator& op : plan->operators)
+        if (op.tiedTo.empty())
+            choices.pins.push_back({op.name, op.placement});
+    std::string block;
+    for (std::size_t i = 0; i < plan->operators.size() && i < (*graph)->operators.size(); ++i) {
+        const std::string& name = (*graph)->operators[i].blockName;
+        if (name.empty() || name == block)
+            continue;
+        block = name;
+        choices.recomputePins.push_back({name, plan->operators[i].recompute});
+    }
+    return choices;
+}
+
+contract::Result<FileKind> kindOfFile(const std::string& path) {
+    const QFileInfo info(QString::fromStdString(path));
+    if (!info.exists())
+        return contract::badInput(path + " does not exist");
+    if (info.isDir())
+        return FileKind::Graph;
+    if (info.suffix() != QLatin1String("json") && info.suffix() != QLatin1String("shardscope"))
+        return FileKind::Graph;
+    const auto json = contract::readJsonFile(path);
+    if (!json)
+        return tl::unexpected(json.error());
+    const auto format = json->is_object() ? json->value("format", contract::Json()) : contract::Json();
+    if (format == kFormat)
+        return FileKind::Session;
+    if (format == "shardscope-plan")
+        return FileKind::Plan;
+    if (format == "shardscope-cluster")
+        return FileKind::Cluster;
+    return FileKind::Graph;
+}
+
+} // namespace shardscope::app

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "app/document/Choices.h"
+
+namespace shardscope::app {
+
+/// The content of a *.shardscope file: the choices, with graph and cluster by the arguments that open them again.
+std::string formatSession(const Choices& choices);
+/// Reads the text; graph and cluster are not opened yet. Errors: BadInput with the JSON path.
+contract::Result<Choices> parseSession(std::string_view text, std::string_view file);
+/// Opens graph and cluster of choices that were read. Errors: those of the readers.
+contract::Result<Choices> openChoices(Choices choices);
+/// The choices that a plan file answers. Errors: BadInput when its graph cannot be found again.
+contract::Result<Choices> choicesOfPlan(const std::string& path);
+
+enum class FileKind { Session, Plan, Cluster, Graph };
+/// Tells files apart by their content; a folder or anything else is taken as a graph. Errors: BadInput when unreadable.
+contract::Result<FileKind> kindOfFile(const std::string& path);
+
+} // namespace shardscope::app

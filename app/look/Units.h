@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <QString>
+
+#include <cstdint>
+#include <optional>
+
+#include "runtime/contract/Placement.h"
+
+namespace shardscope::app {
+
+// The only place where numbers become text in the window. Binary units, always written KiB, MiB, GiB.
+
+/// "22.6": a number of GiB without its unit.
+QString gibNumber(std::int64_t bytes, int decimals = 1);
+/// "22.6 GiB"
+QString gibText(std::int64_t bytes, int decimals = 1);
+/// "123 MiB", "4.9 MiB", "22.63 GiB", "512 B": three significant digits in the unit that suits.
+QString bytesText(std::int64_t bytes);
+/// The same with a sign, "+1.1 GiB".
+QString signedBytesText(std::int64_t bytes);
+/// "242 ms", "3.1 ms", "1.25 s", "86 µs"
+QString secondsText(double seconds);
+/// "+3.1 ms"
+QString signedSecondsText(double seconds);
+/// "41 s", "12 min", "3 h 20 min": how long something still takes.
+QString durationText(double seconds);
+/// "1,557,611,200"
+QString countText(std::int64_t count);
+/// "203,100" above ten, with three significant digits kept below.
+QString rateText(double perSecond);
+/// "1.56 G", "124 M": for tight places.
+QString shortCountText(double count);
+/// "37 %", "3.1 %"
+QString percentText(double fraction, int decimals = 1);
+/// "+0.4 %"
+QString signedPercentText(double fraction, int decimals = 1);
+/// "3.5 GB/s" (decimal, as link rates are)
+QString bandwidthText(double bytesPerSecond);
+/// "13.1 TFLOP/s"
+QString flopsText(double flopsPerSecond);
+
+/// "R", "K", "S", "S4", "S4/2": what stands on the placement stripe.
+QString placementLetter(const contract::Placement& placement);
+/// "replicated", "kept", "sharded", "sharded in 4 slices"
+QString placementWord(const contract::Placement& placement);
+
+/// Reads "16", "16 GiB", "500MiB", "24GB"; a bare number is GiB.
+std::optional<std::int64_t> readBytes(const QString& text);
+
+} // namespace shardscope::app

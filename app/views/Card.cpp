@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/views/Card.h"
+
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QPainter>
+#include <QVBoxLayout>
+
+#include "app/look/Theme.h"
+
+namespace shardscope::app {
+
+Card::Card(const QString& title, QWidget* parent)
+    : QFrame(parent), m_title(makeLabel(title, "title", this)), m_header(new QHBoxLayout), m_body(new QVBoxLayout) {
+    m_header->setSpacing(8);
+    m_header->addWidget(m_title);
+    m_title->setVisible(!title.isEmpty());
+    m_body->setSpacing(0);
+    auto* layout = new QVBoxLayout(this);
+    layout->setContentsMargins(kCardMargin, 10, kCardMargin, 10);
+    layout->setSpacing(6);
+    layout->addLayout(m_header);
+    layout->addLayout(m_body, 1);
+    setAccessibleName(title);
+}
+
+void Card::setTitle(const QString& title) {
+    m_title->setText(title);
+    m_title->setVisible(!title.isEmpty());
+    setAccessibleName(title);
+}
+
+void Card::paintEvent(QPaintEvent*) {
+    const Colors& colors = colorsOf(this);
+    QPainter painter(this);
+    painter.setRenderHint(QPainter::Antialiasing);
+    painter.setPen(QPen(colors.line, 1));
+    painter.setBrush(colors.card);
+    painter.drawRoundedRect(QRectF(rect()).adjusted(0.5, 0.5, -0.5, -0.5), kCorner, kCorner);
+}
+
+QLabel* makeLabel(const QString& text, const char* role, QWidget* parent) {
+    auto* label = new QLabel(text, parent);
+    label->setProperty("role", QString::fromLatin1(role));
+    return label;
+}
+
+} // namespace shardscope::app

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <QFrame>
+
+class QHBoxLayout;
+class QLabel;
+class QVBoxLayout;
+
+namespace shardscope::app {
+
+/// A rounded surface with a title row and a body.
+class Card : public QFrame {
+    Q_OBJECT
+public:
+    explicit Card(const QString& title = {}, QWidget* parent = nullptr);
+
+    /// The row of the title; more can be added at its end.
+    QHBoxLayout* header() { return m_header; }
+    QVBoxLayout* body() { return m_body; }
+    void setTitle(const QString& title);
+
+protected:
+    void paintEvent(QPaintEvent* event) override;
+
+private:
+    QLabel* m_title;
+    QHBoxLayout* m_header;
+    QVBoxLayout* m_body;
+};
+
+/// A label in secondary text, or another role of the style sheet ("title", "value", "small").
+QLabel* makeLabel(const QString& text, const char* role, QWidget* parent = nullptr);
+
+} // namespace shardscope::app

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <QPainter>
+#include <QPainterPath>
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/layout/Ticks.h"
+#include "app/look/Theme.h"
+#include "app/look/Units.h"
+#include "app/views/OperatorMap.h"
+#include "runtime/contract/Bytes.h"
+
+namespace shardscope::app {
+
+namespace {
+
+/// Bars fill this much of the height.
+constexpr double kFill = 0.9;
+/// Under this width columns are no longer drawn one by one.
+constexpr double kThin = 1.5;
+
+double innerGap(double width) { return width > 24 ? 2 : width > 6 ? 1 : 0; }
+
+} // namespace
+
+void OperatorMap::paintEvent(QPaintEvent*) {
+    const Colors& colors = colorsOf(this);
+    QPainter painter(this);
+    painter.fillRect(rect(), colors.card);
+    painter.setRenderHint(QPainter::TextAntialiasing);
+    const Geometry g = geometry();
+    painter.setFont(smallFont());
+    if (m_rows.empty())
+        return;
+    paintAxes(painter, g, colors);
+    painter.save();
+    painter.setClipRect(QRectF(g.plot.left() - 1, 0, g.plot.width() + 2, height()));
+    paintBars(painter, g, colors);
+    paintStripe(painter, g, colors);
+    paintLabels(painter, g, colors);
+    paintMarks(painter, g, colors);
+    painter.restore();
+    if (!m_notice.isEmpty()) {
+        painter.setFont(smallBoldFont());
+        const QFontMetricsF metrics(painter.font());
+        const QRectF box(g.plot.right() - metrics.horizontalAdvance(m_notice) - 22, g.plot.top() - 10,
+                         metrics.horizontalAdvance(m_notice) + 20, 20);
+        painter.setRenderHint(QPainter::Antialiasing);
+        painter.setPen(Qt::NoPen);
+        painter.setBrush(colors.accent);
+        painter.drawRoundedRect(box, 10, 10);
+        painter.setPen(colors.onAccent);
+        painter.drawText(box, Qt::AlignCenter, m_notice);
+    }
+    if (hasFocus()) {
+        painter.setRenderHint(QPainter::Antialiasing);
+        painter.setBrush(Qt::NoBrush);
+        painter.setPen(QPen(colors.accent, 1));
+        painter.drawRoundedRect(QRectF(rect()).adjusted(0.5, 0.5, -0.5, -0.5), 4, 4);
+    }
+}
+
+void OperatorMap::paintAxes(QPainter& painter, const Geometry& g, const Colors& colors) const {
+    const bool inGib = m_scale.top >= contract::kGiB;
+    const auto unit = static_cast<double>(inGib ? contract::kGiB : contract::kMiB);
+    const double top = static_cast<double>(m_scale.top) / kFill / unit;
+    const Ticks ticks = niceTicks(0, top, std::max(2, static_cast<int>(g.plot.height() / 26)));
+    for (const double value : ticks.values) {
+        const double y = std::round(g.plot.bottom() - value / top * g.plot.height()) + 0.5;
+        painter.setPen(value == 0 ? colors.line : colors.grid);
+        painter.drawLine(QPointF(g.plot.left(), y), QPointF(g.plot.right(), y));
+        if (y < g.plot.top() + 9)
+            continue;
+        painter.setPen(colors.secondary);
+        painter.drawText(QRectF(0, y - 8, g.plot.left() - 6, 16), Qt::AlignRight | Qt::AlignVCenter,
+                         QString::number(value, 'f', ticks.decimals));
+    }
+    painter.setPen(colors.secondary);
+    painter.drawText(QRectF(0, g.plot.top() - 12, g.plot.left() - 6, 16), Qt::AlignRight | Qt::AlignVCenter,
+                     inGib ? QStringLiteral("GiB") : QStringLiteral("MiB"));
+    if (m_scale.communicationTop > 0) {
+        painter.drawText(QRectF(0, g.communication.top() - 2, g.plot.left() - 6, 14), Qt::AlignRight | Qt::AlignVCenter,
+                         QStringLiteral("ms"));
+        const double topMs = m_scale.communicationTop / kFill * 1e3;
+        const Ticks ms = niceTicks(0, topMs, std::max(1, static_cast<int>(g.communication.height() / 16)));
+        for (const double value : ms.values) {
+            if (value == 0)
+                continue;
+            const double y = std::round(g.communication.top() + value / topMs * g.communication.height()) + 0.5;
+            painter.setPen(colors.grid);
+            painter.drawLine(QPointF(g.plot.left(), y), QPointF(g.plot.right(), y));
+            if (y < g.communication.top() + 16)
+                continue;
+            painter.setPen(colors.secondary);
+            painter.drawText(QRectF(0, y - 8, g.plot.left() - 6, 16), Qt::AlignRight | Qt::AlignVCenter,
+                             QString::number(value, 'f', ms.decimals));
+        }
+    }
+}
+
+void OperatorMap::paintBar(QPainter& painter, const Geometry& g, const Colors& colors, const MapRow& row, double left,
+                           double right) const {
+    const double perByte = g.plot.height() * kFill / static_cast<double>(std::max<std::int64_t>(m_scale.top, 1));
+    const double ceiling = g.plot.top() - 4;
+    double y = g.plot.bottom();
+    for (int i = 0; i < kMemoryPartCount; ++i) {
+        const std::int64_t bytes = row.memory[static_cast<std::size_t>(i)];
+        if (bytes <= 0)
+            continue;
+        const double top = std::max(ceiling, y - static_cast<double>(bytes) * perByte);
+        painter.fillRect(QRectF(left, top, right - left, y - top), partBrush(static_cast<MemoryPart>(i), colors));
+        y = top;
+        if (y <= ceiling)
+            break;
+    }
+    if (m_scale.communicationTop <= 0)
+        return;
+    const double perSecond = g.communication.height() * kFill / m_scale.communicationTop;
+    const double exposed = row.exposedSeconds * perSecond, hidden = row.hiddenSeconds * perSecond;
+    painter.fillRect(QRectF(left, g.communication.top(), right - left, exposed), colors.exposed);
+    painter.fillRect(QRectF(left, g.communication.top() + exposed, right - left, hidden), colors.hidden);
+}
+
+void OperatorMap::paintBars(QPainter& painter, const Geometry& g, const Colors& colors) const {
+    const int count = static_cast<int>(m_columns.columns.size());
+    const int first = std::max(0, columnUnder(g.plot.left() + 0.5));
+    int pixel = -1;
+    const MapRow* tallest = nullptr;
+    const auto flush = [&] {
+        if (tallest)
+            paintBar(painter, g, colors, *tallest, pixel, pixel + 1);
+        tallest = nullptr;
+    };
+    for (int c = first; c < count; ++c) {
+        const Span span = screenSpan(c);
+        if (span.begin > g.plot.right())
+            break;
+        const MapRow& row = m_rows[static_cast<std::size_t>(m_columns.columns[static_cast<std::size_t>(c)].rows.front())];
+        if (span.width() < kThin) {
+            // Several columns share a pixel: the tallest stands for all.
+            const int at = static_cast<int>(span.begin);
+            if (at != pixel) {
+                flush();
+                pixel = at;
+            }
+            if (!tallest || row.memoryBytes > tallest->memoryBytes)
+                tallest = &row;
+            continue;
+        }
+        flush();
+        const double gap = innerGap(span.width());
+        paintBar(painter, g, colors, row, std::round(span.begin), std::max(std::round(span.begin) + 1, std::round(span.end) - gap));
+
+        // Hairlines tell that one wide bar stands for many equal operators.
+        const auto members = static_cast<double>(m_columns.columns[static_cast<std::size_t>(c)].rows.size());
+        if (members > 1 && span.width() / members >= 4) {
+            painter.setPen(QPen(colors.card, 1));
+            for (double i = 1; i < members; ++i) {
+                const double x = std::round(span.begin + (span.width() - gap) * i / members) + 0.5;
+                painter.drawLine(QPointF(x, g.plot.top() - 4), QPointF(x, g.plot.bottom()));
+                painter.drawLine(QPointF(x, g.communication.top()), QPointF(x, g.communication.bottom()));
+            }
+        }
+        const double perByte = g.plot.height() * kFill / static_cast<double>(std::max<std::int64_t>(m_scale.top, 1));
+        if (static_cast<double>(row.memoryBytes) * perByte > g.plot.height() + 4) {
+            // The bar goes on beyond the axis: torn, with its size beside it.
+            const double y = g.plot.top() + 8;
+            QPainterPath tear;
+            tear.moveTo(span.begin - 1, y + 4);
+            tear.lineTo(span.end + 1, y - 2);
+            painter.setRenderHint(QPainter::Antialiasing);
+            painter.setPen(QPen(colors.card, 3));
+            painter.drawPath(tear);
+            painter.setRenderHint(QPainter::Antialiasing, false);
+        }
+    }
+    flush();
+}
+
+void OperatorMap::paintStripe(QPainter& painter, const Geometry& g, const Colors& colors) const {
+    painter.setRenderHint(QPainter::Antialiasing);
+    painter.setFont(smallBoldFont());
+    const QFontMetricsF metrics(painter.font());
+    const int count = static_cast<int>(m_columns.columns.size());
+    const auto rowOf = [&](int c) -> const MapRow& {
+        return m_rows[static_cast<std::size_t>(m_columns.columns[static_cast<std::size_t>(c)].rows.front())];
+    };
+    for (int c = std::max(0, columnUnder(g.plot.left() + 0.5)); c < count;) {
+        // Neighbours of one group with the same placement share one cell; unfolded, whole runs do.
+        int end = c + 1;
+        while (end < count && rowOf(end).placement == rowOf(c).placement &&
+               (!m_folded || m_columns.columns[static_cast<std::size_t>(end)].group ==
+                                 m_columns.columns[static_cast<std::size_t>(c)].group))
+            ++end;
+        const Span first = screenSpan(c), last = screenSpan(end - 1);
+        if (first.begin > g.plot.right())
+            break;
+        const double right = last.end - innerGap(last.width());
+        const QRectF cell(std::round(first.begin), g.stripe.top(), std::max(1.0, std::round(right) - std::round(first.begin)),
+                          g.stripe.height());
+        const contract::Placement& placement = rowOf(c).placement;
+        const double corner = cell.width() > 8 ? 4 : 0;
+        QColor text = colors.text;
+        if (placement.isSharded()) {
+            painter.setPen(Qt::NoPen);
+            painter.setBrush(colors.shardStripe);
+            painter.drawRoundedRect(cell, corner, corner);
+            text = colors.onShardStripe;
+        } else if (placement.kind == contract::PlacementKind::Keep) {
+            painter.setPen(QPen(colors.secondary, 1));
+            painter.setBrush(colors.card);
+            painter.drawRoundedRect(cell.adjusted(0.5, 0.5, -0.5, -0.5), corner, corner);
+        } else {
+            painter.setPen(Qt::NoPen);
+            painter.setBrush(colors.grid);
+            painter.drawRoundedRect(cell, corner, corner);
+        }
+        const QString letter = placementLetter(placement);
+        const QRectF visible = cell.intersected(g.stripe);
+        if (metrics.horizontalAdvance(letter) + 2 <= visible.width()) {
+            painter.setPen(text);
+            painter.drawText(visible, Qt::AlignCenter, letter);
+        }
+        c = end;
+    }
+    painter.setRenderHint(QPainter::Antialiasing, false);
+}
+
+void OperatorMap::paintLabels(QPainter& painter, const Geometry& g, const Colors& colors) const {
+    painter.setFont(smallFont());
+    const QFontMetricsF metrics(painter.font());
+    double nameEnd = -1e9, groupEnd = -1e9;
+    for (const MapGroup& group : m_columns.groups) {
+        const Span first = screenSpan(group.firstColumn), last = screenSpan(group.lastColumn);
+        if (last.end < g.plot.left() || first.begin > g.plot.right())
+            continue;
+        const double left = std::max(first.begin, g.plot.left()), right = std::min(last.end, g.plot.right());
+        const bool isBlock = group.blocks > 0;
+        if (isBlock) {
+            QString label = group.blocks > 1 ? QStringLiteral("%1  ×%2").arg(group.label).arg(group.blocks) : group.label;
+            const auto& row = m_rows[static_cast<std::size_t>(
+                m_columns.columns[static_cast<std::size_t>(group.firstColumn)].rows.front())];
+            const QString withRecompute = label + (row.recompute ? tr(" · recomputed") : QString());
+            if (metrics.horizontalAdvance(withRecompute) <= right - left)
+                label = withRecompute;
+            const double width = metrics.horizontalAdvance(label);
+            const double x = std::clamp((left + right) / 2 - width / 2, g.plot.left(), std::max(g.plot.left(), g.plot.right() - width));
+            if (x > groupEnd + 8 && (width <= right - left + 6 || !m_folded)) {
+                painter.setPen(colors.text);
+                painter.drawText(QRectF(x, g.groupY, width + 2, 15), Qt::AlignLeft | Qt::AlignVCenter, label);
+                groupEnd = x + width;
+                if (right - left > width + 24) {
+                    painter.setPen(colors.line);
+                    painter.drawLine(QPointF(left, g.groupY + 7.5), QPointF(x - 6, g.groupY + 7.5));
+                    painter.drawLine(QPointF(x + width + 6, g.groupY + 7.5), QPointF(right - 2, g.groupY + 7.5));
+                }
+            }
+        }
+        for (int c = group.firstColumn; c <= group.lastColumn; ++c) {
+            const Span span = screenSpan(c);
+            const MapRow& row =
+                m_rows[static_cast<std::size_t>(m_columns.columns[static_cast<std::size_t>(c)].rows.front())];
+            QString name = row.shortName;
+            if (metrics.horizontalAdvance(name) > span.width() - 4)
+                name = name.mid(name.lastIndexOf('.') + 1);
+            const double width = metrics.horizontalAdvance(name);
+            // Operators outside blocks may reach into the empty space beside them.
+            const double room = isBlock ? span.width() - 2 : span.width() + 20;
+            double x = std::max(span.center() - width / 2, g.plot.left());
+            x = std::min(x, g.plot.right() - width);
+            if (width > room || x < nameEnd + 6 || span.end < g.plot.left() || span.begin > g.plot.right())
+                continue;
+            painter.setPen(colors.secondary);
+            painter.drawText(QRectF(x, g.nameY, width + 2, 15), Qt::AlignLeft | Qt::AlignVCenter, name);
+            nameEnd = x + width;
+        }
+    }
+}
+
+void OperatorMap::paintMarks(QPainter& painter, const Geometry& g, const Colors& colors) const {
+    painter.setRenderHint(QPainter::Antialiasing);
+    const int count = static_cast<int>(m_columns.columns.size());
+    const auto isSelected = [&](int c) {
+        for (const std::int32_t row : m_columns.columns[static_cast<std::size_t>(c)].rows)
+            if (static_cast<std::size_t>(row) < m_isSelected.size() && m_isSelected[static_cast<std::size_t>(row)])
+                return true;
+        return false;
+    };
+    const double top = g.plot.top() - 6, bottom = g.communication.bottom() + 1;
+    if (m_hovered >= 0 && m_hovered < count) {
+        const Span span = screenSpan(m_hovered);
+        QColor wash = colors.text;
+        wash.setAlphaF(0.05F);
+        painter.fillRect(QRectF(span.begin, top, span.width(), bottom - top), wash);
+    }
+    for (int c = 0; c < count;) {
+        if (!isSelected(c)) {
+            ++c;
+            continue;
+        }
+        int end = c + 1;
+        while (end < count && isSelected(end))
+            ++end;
+        const Span first = screenSpan(c), last = screenSpan(end - 1);
+        QRectF box(first.begin - 1.5, top, std::max(3.0, last.end - first.begin + 2), bottom - top);
+        QColor wash = colors.accent;
+        wash.setAlphaF(0.12F);
+        painter.setPen(QPen(colors.accent, 1.5));
+        painter.setBrush(wash);
+        painter.drawRoundedRect(box, 3, 3);
+        c = end;
+    }
+    painter.setFont(smallFont());
+    const QFontMetricsF metrics(painter.font());
+    for (int c = 0; c < count; ++c) {
+        const Span span = screenSpan(c);
+        if (span.end < g.plot.left() || span.begin > g.plot.right())
+            continue;
+        const auto& members = m_columns.columns[static_cast<std::size_t>(c)].rows;
+        const MapRow& row = m_rows[static_cast<std::size_t>(members.front())];
+        if (row.pinned && span.width() >= 8)
+            drawGlyph(painter, Glyph::Pin, QRectF(span.center() - 6, g.plot.bottom() - 14, 11, 11), colors.text);
+        const bool setsPeak = std::any_of(members.begin(), members.end(), [&](std::int32_t member) {
+            return m_rows[static_cast<std::size_t>(member)].op == m_peakOperator;
+        });
+        if (!setsPeak)
+            continue;
+        const QString text = tr("sets the peak");
+        const double width = metrics.horizontalAdvance(text);
+        const double x = span.center();
+        const bool isLeft = x + width + 14 > g.plot.right();
+        painter.setPen(QPen(colors.limit, 1.5));
+        painter.drawLine(QPointF(x, 2), QPointF(x, g.plot.top() - 1));
+        QPainterPath flag;
+        const double side = isLeft ? -1 : 1;
+        flag.moveTo(x, 2);
+        flag.lineTo(x + side * 7, 5);
+        flag.lineTo(x, 8);
+        flag.closeSubpath();
+        painter.fillPath(flag, colors.limit);
+        painter.setPen(colors.text);
+        painter.drawText(QRectF(isLeft ? x - width - 12 : x + 11, -2, width + 2, 14), Qt::AlignLeft | Qt::AlignVCenter, text);
+    }
+    painter.setRenderHint(QPainter::Antialiasing, false);
+}
+
+} // namespace shardscope::app
