@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
+#include <nlohmann/json.hpp>
 
 namespace shardscope::planner {
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
+#include <nlohmann/json.hpp>
 
 namespace shardscope::planner {
 

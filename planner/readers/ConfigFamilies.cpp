@@ -5,6 +5,7 @@
 
 #include <array>
 #include <optional>
+#include <nlohmann/json.hpp>
 
 namespace shardscope::planner {
 
@@ -169,18 +170,19 @@ Rope readRope(const Fields& fields) {
     if (rope.scalingKind == "default")
         rope.scalingKind.clear();
     if (!rope.scalingKind.empty())
-        rope.scaling = scaling->raw();
+        rope.scaling = scaling->raw().dump();
     return rope;
 }
 
 /// A sliding window changes which keys a query sees, not one size of ours.
 void noteSlidingWindow(const Fields& fields, const Architecture& a) {
-    const bool always = a.family == "mistral";
-    const bool used = always || fields.flag("use_sliding_window", false);
+    if (a.family == "llama")
+        return;
+    const bool used = a.family == "mistral" || fields.flag("use_sliding_window", false);
     std::optional<std::int64_t> window = fields.optionalSize("sliding_window", kMaximumPositions);
     if (!window && !fields.isNull("sliding_window"))
         window = 4096;
-    if (a.family != "llama" && used && window && *window < a.positions)
+    if (used && window && *window < a.positions)
         fields.warn(fmt::format("sliding_window is {}; longer sequences are planned as full attention", *window));
 }
 
@@ -276,7 +278,8 @@ Architecture readFamily(const JsonCursor& config, std::vector<std::string>& warn
         return {};
     }
     if (const auto format = config.find("format"); format && !config.find("model_type")) {
-        format->fail("says that this is no Hugging Face config.json, which is what this version reads");
+        format->fail(fmt::format("is \"{}\"; this version reads graphs from the config.json of a Hugging Face folder",
+                                 format->text(64)));
         return {};
     }
     const auto type = config.find("model_type");

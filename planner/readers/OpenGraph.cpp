@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <system_error>
+#include <nlohmann/json.hpp>
 
 namespace shardscope::planner {
 
@@ -16,12 +17,22 @@ using contract::badInput;
 
 constexpr std::int64_t kMaximumConfigBytes = 16 << 20;
 
+/// The repository of a folder in the Hugging Face cache, "models--OWNER--NAME/snapshots/HASH": NAME; else nothing.
+std::string cachedRepository(const fs::path& folder) {
+    const std::string repository = folder.parent_path().parent_path().filename().string();
+    if (folder.parent_path().filename() != "snapshots" || !repository.starts_with("models--"))
+        return {};
+    return repository.substr(repository.rfind("--") + 2);
+}
+
 /// The name of what holds the configuration: its folder for a config.json, else the file without its extension.
 std::string nameOf(const fs::path& file) {
     std::error_code error;
-    const fs::path whole = fs::absolute(file, error).lexically_normal();
-    const std::string folder = whole.parent_path().filename().string();
-    return file.filename() == "config.json" && !folder.empty() ? folder : file.stem().string();
+    const fs::path folder = fs::absolute(file, error).lexically_normal().parent_path();
+    if (file.filename() != "config.json" || folder.filename().empty())
+        return file.stem().string();
+    const std::string repository = cachedRepository(folder);
+    return repository.empty() ? folder.filename().string() : repository;
 }
 
 contract::Result<GraphPointer> openConfigFile(const std::string& path, const std::string& name,
@@ -78,7 +89,7 @@ contract::Result<GraphPointer> openGraph(const std::string& argument, std::int64
     const fs::path path(argument);
     std::error_code error;
     const fs::file_status status = fs::status(path, error);
-    if (!fs::exists(status) && status.type() != fs::file_type::unknown && error != std::errc::permission_denied)
+    if (status.type() == fs::file_type::not_found || status.type() == fs::file_type::none)
         return badInput(fmt::format("{}: is neither a file, a folder nor a bundled graph; bundled are {}", argument,
                                     listNames(bundled)));
     if (fs::is_directory(status))
