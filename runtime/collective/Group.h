@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "runtime/contract/Result.h"
+
+namespace gloo {
+class Context;
+}
+
+namespace shardscope::engine {
+
+class KeyValueStore;
+
+struct GroupAddress {
+    int rank = 0;
+    int size = 1;
+    std::string host = "127.0.0.1"; ///< MASTER_ADDR: where the rendezvous store is served
+    int port = 0;                   ///< MASTER_PORT
+    std::chrono::milliseconds timeout{5000};     ///< of one wait for a peer inside a collective
+    std::chrono::milliseconds patience{60000};   ///< for all ranks to start
+};
+
+/// The ranks of a run, connected with each other. A group of one is connected to nobody.
+class Group {
+public:
+    /// Errors: RunFailed when not all ranks appear.
+    static contract::Result<std::unique_ptr<Group>> connect(const GroupAddress& address);
+    ~Group();
+
+    int rank() const { return m_address.rank; }
+    int size() const { return m_address.size; }
+    int next() const { return (rank() + 1) % size(); }
+    int previous() const { return (rank() + size() - 1) % size(); }
+    std::chrono::milliseconds timeout() const { return m_address.timeout; }
+    gloo::Context* context() const { return m_context.get(); }
+
+    /// Waits for all ranks through the store: slow, for the set-up only. `name` must be new each time.
+    contract::Result<void> meet(const std::string& name);
+
+private:
+    explicit Group(GroupAddress address);
+    GroupAddress m_address;
+    std::unique_ptr<KeyValueStore> m_store;
+    std::shared_ptr<gloo::Context> m_context;
+};
+
+} // namespace shardscope::engine

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/collective/Ring.h"
+
+#include <cstring>
+#include <exception>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <gloo/context.h>
+#include <gloo/transport/buffer.h>
+#include <gloo/transport/pair.h>
+
+namespace shardscope::engine {
+
+namespace {
+
+// Large enough that a message's cost is its bytes, small enough that two fit a socket's buffers and overlap.
+constexpr std::int64_t kPieceFloats = 32 * 1024;
+
+void addTo(float* into, const float* from, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i)
+        into[i] += from[i];
+}
+
+/// The text of the exception being handled.
+std::string currentMessage() {
+    try {
+        throw;
+    } catch (const std::exception& error) {
+        return error.what();
+    } catch (...) {
+        return "unknown error";
+    }
+}
+
+} // namespace
+
+Ring::Ring(Group& group, std::vector<MemoryRegion> regions, MemoryRegion scratch)
+    : m_group(group), m_regions(std::move(regions)) {
+    m_regions.push_back(scratch);
+}
+
+Ring::~Ring() = default;
+
+contract::Result<std::unique_ptr<Ring>> Ring::create(Group& group, std::vector<MemoryRegion> regions,
+                                                     MemoryRegion scratch) {
+    std::unique_ptr<Ring> ring(new Ring(group, std::move(regions), scratch));
+    if (group.size() == 1)
+        return ring;
+    if (auto bound = ring->bind(); !bound)
+        return tl::unexpected(bound.error());
+    // A message for a buffer that its receiver has not registered yet would be lost.
+    if (auto met = group.meet("ring"); !met)
+        return tl::unexpected(met.error());
+    return ring;
+}
+
+contract::Result<void> Ring::bind() {
+    try {
+        auto& next = m_group.context()->getPair(m_group.next());
+        auto& previous = m_group.context()->getPair(m_group.previous());
+        const auto scratch = static_cast<int>(m_regions.size() - 1);
+        for (std::size_t i = 0; i < m_regions.size(); ++i) {
+            const auto bytes = static_cast<std::size_t>(m_regions[i].bytes);
+            m_toNext.push_back(next->createSendBuffer(static_cast<int>(i), m_regions[i].base, bytes));
+            m_toScratch.push_back(next->createSendBuffer(scratch, m_regions[i].base, bytes));
+            m_fromPrevious.push_back(previous->createRecvBuffer(static_cast<int>(i), m_regions[i].base, bytes));
+        }
+    } catch (...) {
+        return tl::unexpected(describe("binding buffers"));
+    }
+    return {};
+}
+
+contract::Error Ring::describe(const char* what) const {
+    const std::string message = currentMessage();
+    const int peer = m_sending ? m_group.next() : m_group.previous();
+    std::string cause = message;
+    if (message.find("timeout") != std::string::npos)
+        cause = fmt::format("rank {} did not {} for {:.1f} s", peer, m_sending ? "receive" : "send",
+                            static_cast<double>(m_group.timeout().count()) / 1000.0);
+    else if (message.find("closed") != std::string::npos || message.find("reset") != std::string::npos ||
+             message.find("roken pipe") != std::string::npos)
+        cause = fmt::format("rank {} closed its connection", peer);
+    return {contract::ErrorKind::RunFailed, fmt::format("{}: {}", what, cause)};
+}
+
+Ring::Place Ring::place(const float* address) const {
+    const auto* bytes = reinterpret_cast<const std::byte*>(address);
+    for (std::size_t i = 0; i < m_regions.size(); ++i)
+        if (bytes >= m_regions[i].base && bytes < m_regions[i].base + m_regions[i].bytes)
+            return {i, bytes - m_regions[i].base};
+    return {m_regions.size() - 1, m_regions.back().bytes}; // out of bounds: Gloo's own check refuses it
+}
+
+float* Ring::scratchFloats() const { return reinterpret_cast<float*>(m_regions.back().base); }
+std::int64_t Ring::pieceCapacity() const {
+    return size() == 1 ? kPieceFloats : m_regions.back().bytes / static_cast<std::int64_t>(sizeof(float)) / size();
+}
+
+void Ring::sendPiece(const float* from, std::int64_t count, Target target) {
+    const Place source = place(from);
+    m_sending = true;
+    auto& buffers = target == Target::SamePlace ? m_toNext : m_toScratch;
+    buffers[source.region]->send(static_cast<std::size_t>(source.offset), static_cast<std::size_t>(count) * sizeof(float),
+                                 target == Target::SamePlace ? static_cast<std::size_t>(source.offset) : 0);
+}
+
+void Ring::receivePiece(std::size_t region) {
+    m_sending = false;
+    m_fromPrevious[region]->waitRecv();
+}
+
+/// Sends one chunk to the next rank while receiving one from the previous, piece by piece. Writes block when the socket is
+/// full, so odd ranks receive first: no ring of ranks can wait for each other.
+void Ring::exchange(const float* send, std::int64_t sendCount, float* receive, std::int64_t receiveCount, Target target) {
+    const bool receivesFirst = rank() % 2 == 1;
+    const std::size_t region = target == Target::SamePlace ? place(receive).region : m_regions.size() - 1;
+    const auto sendAt = [&](std::int64_t at) {
+        if (at < sendCount)
+            sendPiece(send + at, std::min(kPieceFloats, sendCount - at), target);
+    };
+    for (std::int64_t at = 0; at < std::max(sendCount, receiveCount); at += kPieceFloats) {
+        if (!receivesFirst)
+            sendAt(at);
+        if (at < receiveCount) {
+            receivePiece(region);
+            if (target == Target::Scratch)
+                addTo(receive + at, scratchFloats(), std::min(kPieceFloats, receiveCount - at));
+        }
+        if (receivesFirst)
+            sendAt(at);
+    }
+}
+
+contract::Result<void> Ring::allGather(float* whole, Chunks chunks) {
+    const int n = size();
+    try {
+        for (int step = 0; step + 1 < n; ++step) {
+            const int sent = (rank() - step + n) % n;
+            const int received = (rank() - step - 1 + n) % n;
+            exchange(whole + chunks.begin(sent), chunks.count(sent), whole + chunks.begin(received),
+                     chunks.count(received), Target::SamePlace);
+        }
+    } catch (...) {
+        return tl::unexpected(describe("all-gather"));
+    }
+    return {};
+}
+
+contract::Result<void> Ring::reduceScatter(float* whole, Chunks chunks) {
+    const int n = size();
+    try {
+        // The sum of chunk c starts at rank c + 1 and ends at rank c.
+        for (int step = 0; step + 1 < n; ++step) {
+            const int sent = (rank() - step - 1 + n) % n;
+            const int received = (rank() - step - 2 + 2 * n) % n;
+            exchange(whole + chunks.begin(sent), chunks.count(sent), whole + chunks.begin(received),
+                     chunks.count(received), Target::Scratch);
+        }
+    } catch (...) {
+        return tl::unexpected(describe("reduce-scatter"));
+    }
+    return {};
+}
+
+contract::Result<void> Ring::allReduce(float* whole, std::int64_t elements) {
+    const Chunks chunks{elements, (elements + size() - 1) / size()};
+    if (auto reduced = reduceScatter(whole, chunks); !reduced)
+        return reduced;
+    return allGather(whole, chunks);
+}
+
+contract::Result<const float*> Ring::gatherPieces(const float* piece, std::int64_t count) {
+    if (size() == 1)
+        return piece;
+    float* gathered = scratchFloats();
+    std::memcpy(gathered + rank() * count, piece, static_cast<std::size_t>(count) * sizeof(float));
+    if (auto done = allGather(gathered, {count * size(), count}); !done)
+        return tl::unexpected(done.error());
+    return gathered;
+}
+
+contract::Result<void> Ring::sumScalars(double* values, int count) {
+    if (size() == 1 || count > kMaximumScalars)
+        return {};
+    // Doubles travel as pairs of floats' worth of bytes; nothing is computed with them on the way.
+    float packed[2 * kMaximumScalars];
+    std::memcpy(packed, values, static_cast<std::size_t>(count) * sizeof(double));
+    const auto gathered = gatherPieces(packed, 2 * count);
+    if (!gathered)
+        return tl::unexpected(gathered.error());
+    for (int i = 0; i < count; ++i) {
+        values[i] = 0;
+        for (int r = 0; r < size(); ++r) {
+            double value = 0;
+            std::memcpy(&value, *gathered + 2 * (r * count + i), sizeof value);
+            values[i] += value;
+        }
+    }
+    return {};
+}
+
+contract::Result<bool> Ring::stillWaiting(bool rankZeroIsBusy) {
+    double busy = rank() == 0 && rankZeroIsBusy ? 1 : 0;
+    if (auto summed = sumScalars(&busy, 1); !summed)
+        return tl::unexpected(summed.error());
+    return busy > 0;
+}
+
+} // namespace shardscope::engine

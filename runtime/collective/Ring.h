@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "runtime/collective/Group.h"
+#include "runtime/contract/Result.h"
+
+namespace gloo::transport {
+class Buffer;
+}
+
+namespace shardscope::engine {
+
+struct MemoryRegion {
+    std::byte* base = nullptr;
+    std::int64_t bytes = 0;
+};
+
+/// `elements` floats cut into one chunk per rank: rank r's is [r * chunk, (r + 1) * chunk), cut off at `elements`.
+struct Chunks {
+    std::int64_t elements = 0;
+    std::int64_t chunk = 0;
+
+    std::int64_t begin(int rank) const { return std::min(elements, rank * chunk); }
+    std::int64_t count(int rank) const { return std::min(elements, (rank + 1) * chunk) - begin(rank); }
+};
+
+/// Ring collectives over Gloo's bound buffers: all-gather, reduce-scatter and all-reduce of floats, with an order of
+/// additions that depends on nothing but the number of ranks.
+///
+/// Messages are written straight into the next rank's memory at the same place as in one's own ("symmetric" regions), so
+/// all ranks must register regions of equal layout and call the same collectives in the same order, from one thread.
+/// Nothing is allocated after create().
+class Ring {
+public:
+    /// `scratch` takes received pieces before they are added. Errors: RunFailed.
+    static contract::Result<std::unique_ptr<Ring>> create(Group& group, std::vector<MemoryRegion> regions,
+                                                          MemoryRegion scratch);
+    ~Ring();
+
+    int rank() const { return m_group.rank(); }
+    int size() const { return m_group.size(); }
+
+    /// Every rank's chunk of `whole`, which it already holds, reaches every other rank.
+    contract::Result<void> allGather(float* whole, Chunks chunks);
+    /// This rank's chunk of `whole` becomes the sum over the ranks; the other chunks are used up.
+    contract::Result<void> reduceScatter(float* whole, Chunks chunks);
+    /// `whole` becomes the sum over the ranks, bit for bit the same on each.
+    contract::Result<void> allReduce(float* whole, std::int64_t elements);
+    /// Sums up to kMaximumScalars doubles in the order of the ranks.
+    contract::Result<void> sumScalars(double* values, int count);
+    /// Copies `count` floats from each rank to every rank: `gathered` (size, count) points into the scratch and is valid
+    /// until the next call. count <= pieceCapacity().
+    contract::Result<const float*> gatherPieces(const float* piece, std::int64_t count);
+    std::int64_t pieceCapacity() const;
+    /// Rank 0 tells the others whether to go on waiting; true while it is not done. For work that only rank 0 does and
+    /// that may take longer than a collective's timeout.
+    contract::Result<bool> stillWaiting(bool rankZeroIsBusy);
+
+    static constexpr int kMaximumScalars = 16;
+
+private:
+    Ring(Group& group, std::vector<MemoryRegion> regions, MemoryRegion scratch);
+    contract::Result<void> bind();
+    struct Place {
+        std::size_t region = 0;
+        std::int64_t offset = 0;
+    };
+    Place place(const float* address) const;
+    contract::Error describe(const char* what) const;
+    /// Where a message lands at its receiver: at the place it has at the sender, or in the scratch to be added.
+    enum class Target { SamePlace, Scratch };
+    void exchange(const float* send, std::int64_t sendCount, float* receive, std::int64_t receiveCount, Target target);
+    void sendPiece(const float* from, std::int64_t count, Target target);
+    void receivePiece(std::size_t region);
+    float* scratchFloats() const;
+
+    Group& m_group;
+    std::vector<MemoryRegion> m_regions; ///< the last one is the scratch
+    std::vector<std::unique_ptr<gloo::transport::Buffer>> m_toNext;
+    std::vector<std::unique_ptr<gloo::transport::Buffer>> m_toScratch;
+    std::vector<std::unique_ptr<gloo::transport::Buffer>> m_fromPrevious;
+    bool m_sending = false; ///< which neighbour an exception is about
+};
+
+} // namespace shardscope::engine

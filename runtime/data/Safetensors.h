@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/contract/Result.h"
+
+namespace shardscope::engine {
+
+struct TensorShape {
+    std::string name;
+    std::vector<std::int64_t> shape;
+    std::int64_t elements() const;
+};
+
+/// A safetensors file of fp32 tensors, mapped into memory: 8 bytes header length, a JSON header, the tensors.
+class SafetensorsFile {
+public:
+    /// Creates the file in its full size, tensors all zero. Errors: RunFailed.
+    static contract::Result<std::unique_ptr<SafetensorsFile>> create(const std::string& path,
+                                                                     const std::vector<TensorShape>& tensors);
+    /// Opens a file that must hold exactly `tensors`. Errors: BadInput.
+    static contract::Result<std::unique_ptr<SafetensorsFile>> open(const std::string& path,
+                                                                   const std::vector<TensorShape>& tensors);
+    ~SafetensorsFile();
+    SafetensorsFile(const SafetensorsFile&) = delete;
+    SafetensorsFile& operator=(const SafetensorsFile&) = delete;
+
+    /// The tensor's values; null when there is no such tensor.
+    float* tensor(const std::string& name) const;
+    /// Waits until the content is on the disk. Errors: RunFailed.
+    contract::Result<void> sync();
+
+private:
+    SafetensorsFile() = default;
+    std::string m_path;
+    int m_descriptor = -1;
+    std::byte* m_base = nullptr;
+    std::int64_t m_bytes = 0;
+    std::map<std::string, std::int64_t> m_offsets; ///< from the start of the file
+};
+
+} // namespace shardscope::engine

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/execute/Checkpoint.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <memory>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "runtime/contract/Json.h"
+#include "runtime/data/Safetensors.h"
+
+namespace shardscope::engine {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kCheckpointVersion = 1;
+constexpr std::size_t kCheckpointsKept = 2;
+constexpr std::string_view kFormat = "shardscope-checkpoint";
+
+std::string weightName(const contract::Operator& op, const contract::TensorSpec& tensor) {
+    const std::string prefix = op.role == contract::OperatorRole::Head ? "" : "transformer.";
+    return prefix + op.name + "." + tensor.name;
+}
+std::string momentName(const std::string& weight, int moment) {
+    return weight + (moment == 1 ? ".exp_avg" : ".exp_avg_sq");
+}
+
+std::vector<TensorShape> weightShapes(const PlanSetup& setup) {
+    std::vector<TensorShape> shapes;
+    for (const contract::Operator& op : setup.operators)
+        if (!op.isTied())
+            for (const contract::TensorSpec& tensor : op.tensors)
+                shapes.push_back({weightName(op, tensor), tensor.shape});
+    return shapes;
+}
+std::vector<TensorShape> momentShapes(const PlanSetup& setup) {
+    std::vector<TensorShape> shapes;
+    for (const TensorShape& weight : weightShapes(setup))
+        for (const int moment : {1, 2})
+            shapes.push_back({momentName(weight.name, moment), weight.shape});
+    return shapes;
+}
+
+/// Where an element of our (rows, columns) storage stands in the state dict's order, which for GPT-2's projections is
+/// (columns, rows).
+struct FileOrder {
+    bool transposed = false;
+    std::int64_t rows = 0;
+    std::int64_t columns = 0;
+
+    FileOrder(const contract::Operator& op, const contract::TensorSpec& tensor)
+        : transposed(op.kind == contract::OperatorKind::Linear && op.role != contract::OperatorRole::Head &&
+                     tensor.shape.size() == 2),
+          rows(tensor.rows), columns(tensor.columns) {}
+    std::int64_t indexOf(std::int64_t element) const {
+        return transposed ? element % columns * rows + element / columns : element;
+    }
+};
+
+/// One value array of a tensor part on this rank: weights or a moment.
+struct Values {
+    float* memory = nullptr;
+    bool sharded = false;
+    std::string name; ///< in its file
+    SafetensorsFile* file = nullptr;
+};
+
+/// Calls visit(tensor state, order, values) for everything a checkpoint holds.
+template<typename Visit>
+contract::Result<void> forEachValues(const PlanSetup& setup, const StateLayout& layout, SafetensorsFile* weights,
+                                     SafetensorsFile* moments, Visit visit) {
+    for (std::int32_t i = 0; i < layout.count(); ++i) {
+        const contract::Operator& op = setup.operators[static_cast<std::size_t>(i)];
+        if (op.isTied())
+            continue;
+        for (const PartState& part : layout.of(i).parts)
+            for (std::size_t t = 0; t < part.tensors.size(); ++t) {
+                const TensorState& tensor = part.tensors[t];
+                const FileOrder order(op, op.tensors[t]);
+                const std::string name = weightName(op, op.tensors[t]);
+                for (const Values& values :
+                     {Values{tensor.weight, tensor.weightSharded, name, weights},
+                      Values{tensor.firstMoment, tensor.updateSharded, momentName(name, 1), moments},
+                      Values{tensor.secondMoment, tensor.updateSharded, momentName(name, 2), moments}})
+                    if (auto visited = visit(tensor, order, values); !visited)
+                        return visited;
+            }
+    }
+    return {};
+}
+
+/// Puts `count` elements, starting at element `begin` of the part, where they belong in the file.
+void scatter(const TensorState& tensor, const FileOrder& order, const Values& values, std::int64_t begin,
+             std::int64_t count, const float* from) {
+    float* const to = values.file->tensor(values.name);
+    const std::int64_t base = tensor.firstRow * tensor.columns + begin;
+    for (std::int64_t e = 0; e < count; ++e)
+        to[order.indexOf(base + e)] = from[e];
+}
+
+contract::Result<void> gatherValues(Ring& ring, const TensorState& tensor, const FileOrder& order, const Values& values) {
+    if (!values.sharded) {
+        if (ring.rank() == 0)
+            scatter(tensor, order, values, 0, tensor.elements, values.memory);
+        return {};
+    }
+    const std::int64_t capacity = ring.pieceCapacity();
+    for (std::int64_t at = 0; at < tensor.shard; at += capacity) {
+        const std::int64_t count = std::min(capacity, tensor.shard - at);
+        const auto pieces = ring.gatherPieces(values.memory + at, count);
+        if (!pieces)
+            return tl::unexpected(pieces.error());
+        for (int r = 0; ring.rank() == 0 && r < ring.size(); ++r) {
+            const std::int64_t valid = std::min(count, tensor.shardCount(r) - at); // the rest is padding
+            if (valid > 0)
+                scatter(tensor, order, values, tensor.shardBegin(r) + at, valid, *pieces + r * count);
+        }
+    }
+    return {};
+}
+
+contract::OrderedJson huggingFaceConfig(const contract::Architecture& a) {
+    return {{"architectures", {"GPT2LMHeadModel"}},
+            {"model_type", "gpt2"},
+            {"activation_function", "gelu_new"},
+            {"vocab_size", a.vocabulary},
+            {"n_positions", a.positions},
+            {"n_embd", a.hidden},
+            {"n_layer", a.layers},
+            {"n_head", a.heads},
+            {"n_inner", a.intermediate},
+            {"layer_norm_epsilon", a.normEpsilon},
+            {"tie_word_embeddings", a.tied},
+            {"torch_dtype", "float32"}};
+}
+
+fs::path checkpointsFolder(const std::string& runDirectory) { return fs::path(runDirectory) / "checkpoints"; }
+
+/// Finished checkpoints, the newest first.
+std::vector<fs::path> checkpointFolders(const std::string& runDirectory) {
+    std::vector<fs::path> folders;
+    std::error_code error;
+    for (fs::directory_iterator it(checkpointsFolder(runDirectory), error), end; !error && it != end; it.increment(error))
+        if (it->path().filename().string().starts_with("step-"))
+            folders.push_back(it->path());
+    std::sort(folders.rbegin(), folders.rend());
+    return folders;
+}
+
+contract::Result<void> finishFolder(const fs::path& partial, const fs::path& final, const std::string& runDirectory,
+                                    SafetensorsFile& weights, SafetensorsFile& moments, const PlanSetup& setup,
+                                    CheckpointState state) {
+    for (SafetensorsFile* file : {&weights, &moments})
+        if (auto synced = file->sync(); !synced)
+            return synced;
+    const contract::OrderedJson description{{"format", kFormat},
+                                            {"version", kCheckpointVersion},
+                                            {"step", state.step},
+                                            {"seed", state.seed},
+                                            {"global_batch", setup.training.globalBatch},
+                                            {"sequence", setup.training.sequence},
+                                            {"graph_sha256", setup.graphSha256}};
+    for (const auto& [name, json] : {std::pair("config.json", huggingFaceConfig(setup.architecture)),
+                                     std::pair("state.json", description)})
+        if (auto written = contract::writeFileAtomically((partial / name).string(), json.dump(1) + "\n"); !written)
+            return written;
+    std::error_code error;
+    fs::remove_all(final, error);
+    fs::rename(partial, final, error);
+    if (error)
+        return contract::runFailed(fmt::format("{}: cannot be moved into place: {}", partial.string(), error.message()));
+    if (const int folder = ::open(checkpointsFolder(runDirectory).c_str(), O_RDONLY | O_CLOEXEC); folder >= 0) {
+        fsync(folder);
+        close(folder);
+    }
+    const std::vector<fs::path> folders = checkpointFolders(runDirectory);
+    for (std::size_t i = kCheckpointsKept; i < folders.size(); ++i)
+        fs::remove_all(folders[i], error);
+    return {};
+}
+
+} // namespace
+
+contract::Result<std::string> saveCheckpoint(Executor& executor, const PlanSetup& setup, const std::string& runDirectory,
+                                             CheckpointState state) {
+    const std::string name = fmt::format("step-{:08}", state.step);
+    const fs::path final = checkpointsFolder(runDirectory) / name;
+    const fs::path partial = checkpointsFolder(runDirectory) / ("." + name + ".partial");
+    std::unique_ptr<SafetensorsFile> weights;
+    std::unique_ptr<SafetensorsFile> moments;
+    contract::Result<void> writing;
+    if (executor.rank() == 0) {
+        std::error_code error;
+        fs::remove_all(partial, error);
+        fs::create_directories(partial, error);
+        auto first = SafetensorsFile::create((partial / "model.safetensors").string(), weightShapes(setup));
+        auto second = SafetensorsFile::create((partial / "optimizer.safetensors").string(), momentShapes(setup));
+        if (first && second) {
+            weights = std::move(*first);
+            moments = std::move(*second);
+        } else {
+            writing = tl::unexpected(first ? second.error() : first.error());
+        }
+    }
+    // All ranks learn whether rank 0 can write before they send.
+    double failed = writing ? 0 : 1;
+    if (auto summed = executor.onLane([&](Ring& ring) { return ring.sumScalars(&failed, 1); }); !summed)
+        return tl::unexpected(summed.error());
+    if (failed > 0)
+        return writing ? contract::runFailed("rank 0 cannot write the checkpoint") : tl::unexpected(writing.error());
+    auto gathered = executor.onLane([&](Ring& ring) {
+        return forEachValues(setup, executor.layout(), weights.get(), moments.get(),
+                             [&](const TensorState& tensor, const FileOrder& order, const Values& values) {
+                                 return gatherValues(ring, tensor, order, values);
+                             });
+    });
+    if (!gathered)
+        return tl::unexpected(gathered.error());
+    // While rank 0 waits for its disk, its communication thread tells the others that it is alive.
+    std::atomic<bool> busy = executor.rank() == 0;
+    executor.beginOnLane([&busy](Ring& ring) -> contract::Result<void> {
+        for (;;) {
+            const auto waiting = ring.stillWaiting(busy);
+            if (!waiting)
+                return tl::unexpected(waiting.error());
+            if (!*waiting)
+                return {};
+            std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        }
+    });
+    if (executor.rank() == 0)
+        writing = finishFolder(partial, final, runDirectory, *weights, *moments, setup, state);
+    busy = false;
+    if (auto awaited = executor.awaitLane(); !awaited)
+        return tl::unexpected(awaited.error());
+    if (!writing)
+        return tl::unexpected(writing.error());
+    return final.string();
+}
+
+std::optional<FoundCheckpoint> findCheckpoint(const PlanSetup& setup, const std::string& runDirectory,
+                                              std::vector<std::string>& skipped) {
+    for (const fs::path& folder : checkpointFolders(runDirectory)) {
+        const std::string file = (folder / "state.json").string();
+        const auto json = contract::readJsonFile(file);
+        if (!json) {
+            skipped.push_back(json.error().message);
+            continue;
+        }
+        const contract::JsonCursor cursor(*json, file);
+        FoundCheckpoint found{folder.string(), {}};
+        if (cursor.at("format").text() != kFormat)
+            cursor.at("format").fail("is not a checkpoint's");
+        cursor.at("version").integer(kCheckpointVersion, kCheckpointVersion);
+        found.state.step = cursor.at("step").integer();
+        found.state.seed = static_cast<std::uint64_t>(cursor.at("seed").integer());
+        if (cursor.failed()) {
+            skipped.push_back(cursor.error().value().message);
+            continue;
+        }
+        const auto weights = SafetensorsFile::open((folder / "model.safetensors").string(), weightShapes(setup));
+        const auto moments = SafetensorsFile::open((folder / "optimizer.safetensors").string(), momentShapes(setup));
+        if (weights && moments)
+            return found;
+        skipped.push_back(weights ? moments.error().message : weights.error().message);
+    }
+    return std::nullopt;
+}
+
+contract::Result<void> loadCheckpoint(Executor& executor, const PlanSetup& setup, const FoundCheckpoint& found) {
+    const auto weights = SafetensorsFile::open(found.path + "/model.safetensors", weightShapes(setup));
+    const auto moments = SafetensorsFile::open(found.path + "/optimizer.safetensors", momentShapes(setup));
+    if (!weights || !moments)
+        return tl::unexpected(weights ? moments.error() : weights.error());
+    return forEachValues(setup, executor.layout(), weights->get(), moments->get(),
+                         [&](const TensorState& tensor, const FileOrder& order, const Values& values) -> contract::Result<void> {
+                             const std::int64_t begin = values.sharded ? tensor.shardBegin(executor.rank()) : 0;
+                             const std::int64_t count = values.sharded ? tensor.shardCount(executor.rank()) : tensor.elements;
+                             const float* const from = values.file->tensor(values.name);
+                             const std::int64_t base = tensor.firstRow * tensor.columns + begin;
+                             for (std::int64_t e = 0; e < count; ++e)
+                                 values.memory[e] = from[order.indexOf(base + e)];
+                             return {};
+                         });
+}
+
+} // namespace shardscope::engine

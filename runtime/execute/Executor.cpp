@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/execute/Executor.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "runtime/execute/Schedule.h"
+#include "runtime/network/Initializer.h"
+#include "runtime/ops/AdamW.h"
+
+namespace shardscope::engine {
+
+using contract::StepCode;
+using contract::StepInstruction;
+
+contract::Result<std::unique_ptr<Executor>> Executor::create(const PlanSetup& setup, Group& group, const Dataset& data) {
+    auto arenas = Arenas::map(setup.table);
+    if (!arenas)
+        return tl::unexpected(arenas.error());
+    arenas->touch();
+    std::unique_ptr<Executor> executor(new Executor(setup, group, data, std::move(*arenas)));
+    if (auto connected = executor->connectRing(); !connected)
+        return tl::unexpected(connected.error());
+    return executor;
+}
+
+Executor::Executor(const PlanSetup& setup, Group& group, const Dataset& data, Arenas arenas)
+    : m_setup(setup), m_group(group), m_data(data), m_pool(setup.table, std::move(arenas)),
+      m_layout(setup.operators, setup.decisions, setup.ranks, setup.preset, m_pool),
+      m_decoder(setup.architecture, setup.operators, setup.decisions, setup.training.microBatch, setup.training.sequence,
+                m_pool) {
+    for (std::int32_t i = 0; i < setup.program.slots; ++i) {
+        Slot slot;
+        slot.gathered = m_pool.find(fmt::format("slot.{}.gathered", i));
+        slot.unreduced = m_pool.find(fmt::format("slot.{}.unreduced", i));
+        slot.base = m_pool.address(slot.gathered != kNoBuffer ? slot.gathered : slot.unreduced);
+        m_slots.push_back(slot);
+    }
+    const std::size_t traced = setup.program.instructions.size() * static_cast<std::size_t>(setup.training.accumulate) + 8;
+    m_trace.reserve(2 * traced);
+    m_laneTrace.reserve(traced);
+}
+
+contract::Result<void> Executor::connectRing() {
+    // Every rank has the same table, so its arenas are laid out alike: what the ring asks for.
+    std::vector<MemoryRegion> regions;
+    for (const contract::Arena arena : {contract::Arena::Parameters, contract::Arena::Gradients, contract::Arena::Slots})
+        if (m_pool.arenas().bytes(arena) > 0)
+            regions.push_back({m_pool.arenas().base(arena), m_pool.arenas().bytes(arena)});
+    MemoryRegion scratch;
+    if (const BufferId id = m_pool.find("collective"); id != kNoBuffer)
+        scratch = {reinterpret_cast<std::byte*>(m_pool.take(id)), m_pool.bytes(id)};
+    auto ring = Ring::create(m_group, std::move(regions), scratch);
+    if (!ring)
+        return tl::unexpected(ring.error());
+    m_ring = std::move(*ring);
+    m_lane = std::make_unique<Lane>([this](const Lane::Job& job) { return handle(job); });
+    return {};
+}
+
+void Executor::initialize(std::uint64_t seed) {
+    initializeWeights(m_setup.operators, m_setup.architecture.layers, seed, rank(), m_layout);
+}
+
+double Executor::now() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// ---- the communication thread -------------------------------------------------------------------------------------
+
+contract::Result<void> Executor::handle(const Lane::Job& job) {
+    const double start = m_traced ? now() : 0;
+    contract::Result<void> result;
+    switch (job.code) {
+    case StepCode::Gather: result = gather(job); break;
+    case StepCode::ReduceScatter: result = reduceScatter(job); break;
+    case StepCode::AllReduce:
+        for (const TensorState& tensor : m_layout.of(job.op).parts[static_cast<std::size_t>(job.part)].tensors)
+            if (result = m_ring->allReduce(tensor.gradient, tensor.elements); !result)
+                return result;
+        break;
+    case StepCode::GatherUpdated:
+        for (const TensorState& tensor : m_layout.of(job.op).parts[static_cast<std::size_t>(job.part)].tensors)
+            if (result = m_ring->allGather(tensor.weight, {tensor.elements, tensor.shard}); !result)
+                return result;
+        break;
+    case StepCode::Clip: result = m_ring->sumScalars(m_scalars.data(), kScalarCount); break;
+    case StepCode::Load: result = m_errand(*m_ring); break; // an errand
+    default: break;
+    }
+    if (m_traced && m_laneTrace.size() < m_laneTrace.capacity())
+        m_laneTrace.push_back({job, true, start - m_stepStart, now() - m_stepStart});
+    return result;
+}
+
+contract::Result<void> Executor::gather(const Lane::Job& job) {
+    float* const slot = m_slots[static_cast<std::size_t>(job.slot)].base;
+    for (const TensorState& tensor : m_layout.of(job.op).parts[static_cast<std::size_t>(job.part)].tensors) {
+        float* const whole = slot + tensor.gatheredOffset;
+        std::memcpy(whole + rank() * tensor.shard, tensor.weight, static_cast<std::size_t>(tensor.shard) * sizeof(float));
+        if (auto done = m_ring->allGather(whole, {tensor.paddedElements, tensor.shard}); !done)
+            return done;
+    }
+    return {};
+}
+
+contract::Result<void> Executor::reduceScatter(const Lane::Job& job) {
+    for (const TensorState& tensor : m_layout.of(job.op).parts[static_cast<std::size_t>(job.part)].tensors) {
+        if (job.slot < 0) { // a kept operator with shared storage: its whole gradient is reduced in place
+            if (auto done = m_ring->reduceScatter(tensor.gradient, {tensor.elements, tensor.shard}); !done)
+                return done;
+            continue;
+        }
+        float* const whole = m_slots[static_cast<std::size_t>(job.slot)].base + tensor.unreducedOffset;
+        if (auto done = m_ring->reduceScatter(whole, {tensor.paddedElements, tensor.shard}); !done)
+            return done;
+        const float* const sum = whole + rank() * tensor.shard;
+        for (std::int64_t i = 0; i < tensor.shard; ++i)
+            tensor.gradient[i] += sum[i];
+    }
+    return {};
+}
+
+void Executor::beginOnLane(std::function<contract::Result<void>(Ring&)> errand) {
+    m_errand = std::move(errand);
+    m_lane->post({StepCode::Load, -1, -1, -1});
+}
+
+contract::Result<void> Executor::awaitLane() {
+    if (!m_lane->drain())
+        return tl::unexpected(*m_lane->failure());
+    return {};
+}
+
+contract::Result<void> Executor::onLane(std::function<contract::Result<void>(Ring&)> errand) {
+    beginOnLane(std::move(errand));
+    return awaitLane();
+}
+
+// ---- the compute thread -------------------------------------------------------------------------------------------
+
+void Executor::post(const StepInstruction& instruction) {
+    const Lane::Ticket ticket = m_lane->post(instruction);
+    if (instruction.slot >= 0)
+        m_slots[static_cast<std::size_t>(instruction.slot)].newest = ticket;
+}
+
+void Executor::takeSlot(std::int32_t slot) {
+    for (const BufferId id : {m_slots[static_cast<std::size_t>(slot)].gathered, m_slots[static_cast<std::size_t>(slot)].unreduced})
+        if (id != kNoBuffer)
+            m_pool.take(id);
+}
+
+void Executor::giveBackSlot(std::int32_t slot) {
+    for (const BufferId id : {m_slots[static_cast<std::size_t>(slot)].gathered, m_slots[static_cast<std::size_t>(slot)].unreduced})
+        if (id != kNoBuffer)
+            m_pool.giveBack(id);
+}
+
+void Executor::load(std::int64_t microStep) {
+    const contract::Training& training = m_setup.training;
+    std::int32_t* const tokens = m_decoder.takeTokens();
+    std::int32_t* const targets = m_decoder.takeTargets();
+    const std::int64_t first = rank() * m_setup.samplesPerRank() + microStep * training.microBatch;
+    for (std::int64_t i = 0; i < training.microBatch; ++i)
+        m_data.trainingSample(m_step, first + i, tokens + i * training.sequence, targets + i * training.sequence);
+}
+
+/// Gradients in a slot are reduced with their padding, which must not hold an earlier user's bytes.
+void Executor::clearPadding(const StepInstruction& instruction) {
+    float* const slot = m_slots[static_cast<std::size_t>(instruction.slot)].base;
+    for (const TensorState& tensor : m_layout.of(instruction.op).parts[static_cast<std::size_t>(instruction.part)].tensors)
+        std::fill(slot + tensor.unreducedOffset + tensor.elements, slot + tensor.unreducedOffset + tensor.paddedElements, 0.0F);
+}
+
+bool Executor::runCompute(const StepInstruction& instruction) {
+    float* slot = nullptr;
+    if (instruction.slot >= 0) {
+        takeSlot(instruction.slot);
+        if (!m_lane->wait(m_slots[static_cast<std::size_t>(instruction.slot)].newest))
+            return false;
+        slot = m_slots[static_cast<std::size_t>(instruction.slot)].base;
+    }
+    const PartAccess access = accessPart(m_layout.of(instruction.op), instruction.part, slot);
+    switch (instruction.code) {
+    case StepCode::Forward: m_decoder.forward(instruction.op, access); break;
+    case StepCode::Recompute: m_decoder.recompute(instruction.op, access); break;
+    default:
+        m_decoder.backward(instruction.op, access);
+        if (slot != nullptr)
+            clearPadding(instruction);
+        return true; // its slot is given back when the reduction is done
+    }
+    if (slot != nullptr)
+        giveBackSlot(instruction.slot);
+    return true;
+}
+
+bool Executor::clip() {
+    if (!m_lane->drain())
+        return false;
+    for (std::int32_t slot = 0; slot < m_setup.program.slots; ++slot)
+        giveBackSlot(slot);
+    double whole = 0;
+    double sharded = 0;
+    for (std::int32_t op = 0; op < m_layout.count(); ++op) {
+        if (m_setup.operators[static_cast<std::size_t>(op)].isTied())
+            continue;
+        for (const PartState& part : m_layout.of(op).parts)
+            for (const TensorState& tensor : part.tensors) {
+                const TensorState::Owned owned = tensor.owned(rank());
+                (tensor.updateSharded ? sharded : whole) += sumOfSquares(owned.gradient, owned.count);
+            }
+    }
+    m_scalars = {m_loss.loss, static_cast<double>(m_loss.tokens), sharded, m_stopRequested ? 1.0 : 0.0};
+    if (!m_lane->wait(m_lane->post({StepCode::Clip, -1, -1, -1})))
+        return false;
+    const double tokens = std::max(m_scalars[kTokens], 1.0);
+    const contract::Optimizer& optimizer = m_setup.training.optimizer;
+    m_outcome.loss = m_scalars[kLoss] / tokens;
+    m_outcome.gradientNorm = std::sqrt(whole + m_scalars[kSquares]) / tokens;
+    m_outcome.learningRate = learningRateAt(optimizer, m_step, m_steps);
+    m_outcome.stopRequested = m_scalars[kStop] > 0;
+    const bool clipped = optimizer.clipNorm > 0 && m_outcome.gradientNorm > optimizer.clipNorm;
+    m_gradientScale = (clipped ? optimizer.clipNorm / m_outcome.gradientNorm : 1.0) / tokens;
+    return true;
+}
+
+void Executor::update(std::int32_t op) {
+    const contract::Optimizer& optimizer = m_setup.training.optimizer;
+    AdamWStep step;
+    step.gradientScale = static_cast<float>(m_gradientScale);
+    step.learningRate = static_cast<float>(m_outcome.learningRate);
+    step.beta1 = static_cast<float>(optimizer.betas[0]);
+    step.beta2 = static_cast<float>(optimizer.betas[1]);
+    step.epsilon = static_cast<float>(optimizer.epsilon);
+    step.firstCorrection = static_cast<float>(1.0 / (1.0 - std::pow(optimizer.betas[0], static_cast<double>(m_step))));
+    step.secondCorrection = static_cast<float>(1.0 / (1.0 - std::pow(optimizer.betas[1], static_cast<double>(m_step))));
+    for (const PartState& part : m_layout.of(op).parts)
+        for (const TensorState& tensor : part.tensors) {
+            const TensorState::Owned owned = tensor.owned(rank());
+            adamW(step, tensor.decayed ? static_cast<float>(optimizer.weightDecay) : 0.0F, owned.count, owned.gradient,
+                  owned.weight, owned.firstMoment, owned.secondMoment);
+        }
+}
+
+void Executor::note(const StepInstruction& instruction, bool communication, double start) {
+    if (m_traced && m_trace.size() < m_trace.capacity())
+        m_trace.push_back({instruction, communication, start - m_stepStart, now() - m_stepStart});
+}
+
+/// False when communication failed.
+bool Executor::run(std::size_t index, std::int64_t microStep) {
+    const StepInstruction& instruction = m_setup.program.instructions[index];
+    m_current = instruction;
+    const bool lastMicroStep = microStep + 1 >= m_setup.training.accumulate;
+    const double start = m_traced ? now() : 0;
+    switch (instruction.code) {
+    case StepCode::Load: load(microStep); break;
+    case StepCode::Gather:
+        takeSlot(instruction.slot);
+        post(instruction);
+        return true;
+    case StepCode::Forward:
+    case StepCode::Recompute:
+    case StepCode::Backward:
+        if (!runCompute(instruction))
+            return false;
+        break;
+    case StepCode::Loss: {
+        const LossSum sum = m_decoder.loss();
+        m_loss.loss += sum.loss;
+        m_loss.tokens += sum.tokens;
+        break;
+    }
+    case StepCode::ReduceScatter:
+    case StepCode::AllReduce: // what is reduced in place is summed once, when all micro-steps have added to it
+        if (instruction.slot >= 0 || lastMicroStep)
+            post(instruction);
+        return true;
+    case StepCode::Clip:
+        if (!clip())
+            return false;
+        break;
+    case StepCode::Update: update(instruction.op); break;
+    case StepCode::GatherUpdated: post(instruction); return true;
+    case StepCode::Finish: return m_lane->drain();
+    }
+    note(instruction, false, start);
+    return true;
+}
+
+contract::Result<StepOutcome> Executor::runStep(std::int64_t step, std::int64_t steps, bool stopRequested, bool traced) {
+    m_step = step;
+    m_steps = steps;
+    m_stopRequested = stopRequested;
+    m_loss = {};
+    m_outcome = {};
+    m_trace.clear();
+    m_laneTrace.clear();
+    m_stepStart = now();
+    m_traced = traced; // the lane is idle between steps
+    const double waited = m_lane->waitedSeconds();
+    const Arenas& arenas = m_pool.arenas();
+    std::memset(arenas.base(contract::Arena::Gradients), 0, static_cast<std::size_t>(arenas.bytes(contract::Arena::Gradients)));
+    const auto microStepEnd = static_cast<std::size_t>(m_setup.program.microStepEnd);
+    bool fine = true;
+    for (std::int64_t microStep = 0; fine && microStep < m_setup.training.accumulate; ++microStep)
+        for (std::size_t i = 0; fine && i < microStepEnd; ++i)
+            fine = run(i, microStep);
+    for (std::size_t i = microStepEnd; fine && i < m_setup.program.instructions.size(); ++i)
+        fine = run(i, m_setup.training.accumulate - 1);
+    if (!fine)
+        return tl::unexpected(*m_lane->failure());
+    m_outcome.seconds = now() - m_stepStart;
+    m_outcome.exposedSeconds = m_lane->waitedSeconds() - waited;
+    m_traced = false;
+    for (const TracedInstruction& entry : m_laneTrace)
+        if (m_trace.size() < m_trace.capacity())
+            m_trace.push_back(entry);
+    return m_outcome;
+}
+
+contract::Result<Evaluation> Executor::evaluate(std::int64_t samples) {
+    const std::int64_t microBatch = m_setup.training.microBatch;
+    const std::int64_t sequence = m_setup.training.sequence;
+    double sums[4] = {}; // loss, counted tokens, answers asked, answers right
+    std::vector<bool> correct;
+    const std::int64_t perRound = microBatch * m_setup.ranks;
+    for (std::int64_t first = 0; first < samples; first += perRound) {
+        std::int32_t* const tokens = m_decoder.takeTokens();
+        std::int32_t* const targets = m_decoder.takeTargets();
+        const std::int64_t mine = first + rank() * microBatch;
+        for (std::int64_t i = 0; i < microBatch; ++i) {
+            m_data.heldOutSample(mine + i, tokens + i * sequence, targets + i * sequence);
+            if (mine + i >= samples)
+                std::fill_n(targets + i * sequence, sequence, kIgnoredTarget);
+        }
+        // The program up to its loss. Gathers that it issued for the backward pass are awaited and forgotten.
+        for (const StepInstruction& instruction : m_setup.program.instructions) {
+            if (instruction.code == StepCode::Loss)
+                break;
+            m_current = instruction;
+            if (instruction.code == StepCode::Gather) {
+                takeSlot(instruction.slot);
+                post(instruction);
+            } else if (instruction.code == StepCode::Forward && !runCompute(instruction)) {
+                return tl::unexpected(*m_lane->failure());
+            }
+        }
+        if (auto drained = awaitLane(); !drained)
+            return tl::unexpected(drained.error());
+        for (std::int32_t slot = 0; slot < m_setup.program.slots; ++slot)
+            giveBackSlot(slot);
+        const LossSum sum = m_decoder.evaluate(correct);
+        sums[0] += sum.loss;
+        sums[1] += static_cast<double>(sum.tokens);
+        for (std::int64_t i = 0; m_data.hasAnswers() && i < microBatch && mine + i < samples; ++i) {
+            const AnswerCount count =
+                m_data.countAnswers(tokens + i * sequence, correct, static_cast<std::size_t>(i * sequence));
+            sums[2] += static_cast<double>(count.asked);
+            sums[3] += static_cast<double>(count.right);
+        }
+    }
+    if (auto summed = onLane([&sums](Ring& ring) { return ring.sumScalars(sums, 4); }); !summed)
+        return tl::unexpected(summed.error());
+    return Evaluation{sums[0] / std::max(sums[1], 1.0),
+                      {static_cast<std::int64_t>(sums[2]), static_cast<std::int64_t>(sums[3])}};
+}
+
+std::string Executor::describe(const StepInstruction& instruction) const {
+    const std::string code(contract::stepCodeName(instruction.code));
+    if (instruction.op < 0)
+        return code;
+    return code + " " + m_setup.operators[static_cast<std::size_t>(instruction.op)].name;
+}
+
+std::string Executor::phase() const {
+    return describe(m_lane && m_lane->failure() ? m_lane->failedJob() : m_current);
+}
+
+} // namespace shardscope::engine

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/collective/Lane.h"
+#include "runtime/collective/Ring.h"
+#include "runtime/data/Dataset.h"
+#include "runtime/execute/PlanSetup.h"
+#include "runtime/network/Gpt2Decoder.h"
+#include "runtime/network/StateLayout.h"
+
+namespace shardscope::engine {
+
+struct StepOutcome {
+    double loss = 0; ///< mean over the counted tokens of the global batch
+    double learningRate = 0;
+    double gradientNorm = 0; ///< before clipping
+    double seconds = 0;
+    double exposedSeconds = 0; ///< of them the compute thread waited for communication
+    bool stopRequested = false; ///< by any rank; all ranks see the same
+};
+
+struct Evaluation {
+    double loss = 0;
+    AnswerCount answers;
+};
+
+/// An instruction as it ran, in seconds since the step began.
+struct TracedInstruction {
+    contract::StepInstruction instruction;
+    bool communication = false;
+    double start = 0;
+    double end = 0;
+};
+
+/// Runs step programs on one rank: compute instructions on the calling thread, communication on a lane of its own. After
+/// the first step nothing is allocated on either thread.
+class Executor {
+public:
+    /// Maps the arenas and connects the ring. Errors: RunFailed.
+    static contract::Result<std::unique_ptr<Executor>> create(const PlanSetup& setup, Group& group, const Dataset& data);
+
+    /// Fills the weights from the seed.
+    void initialize(std::uint64_t seed);
+    /// One optimizer step; `step` counts from 1. `traced`: fills trace().
+    contract::Result<StepOutcome> runStep(std::int64_t step, std::int64_t steps, bool stopRequested, bool traced);
+    /// Loss and exact matches over the first `samples` held-out samples.
+    contract::Result<Evaluation> evaluate(std::int64_t samples);
+    /// Runs something on the communication thread and waits for it.
+    contract::Result<void> onLane(std::function<contract::Result<void>(Ring&)> errand);
+    /// The same without waiting; finish with awaitLane().
+    void beginOnLane(std::function<contract::Result<void>(Ring&)> errand);
+    contract::Result<void> awaitLane();
+
+    const StateLayout& layout() const { return m_layout; }
+    const BufferPool& pool() const { return m_pool; }
+    const std::vector<TracedInstruction>& trace() const { return m_trace; }
+    int rank() const { return m_group.rank(); }
+    /// What was going on when the latest step failed: "forward h.3.mlp.c_fc".
+    std::string phase() const;
+
+private:
+    Executor(const PlanSetup& setup, Group& group, const Dataset& data, Arenas arenas);
+    contract::Result<void> connectRing();
+    contract::Result<void> handle(const Lane::Job& job);
+    contract::Result<void> gather(const Lane::Job& job);
+    contract::Result<void> reduceScatter(const Lane::Job& job);
+
+    bool run(std::size_t instruction, std::int64_t microStep);
+    bool runCompute(const contract::StepInstruction& instruction);
+    void load(std::int64_t microStep);
+    bool clip();
+    void update(std::int32_t op);
+    void post(const contract::StepInstruction& instruction);
+    void takeSlot(std::int32_t slot);
+    void giveBackSlot(std::int32_t slot);
+    void clearPadding(const contract::StepInstruction& instruction);
+    void note(const contract::StepInstruction& instruction, bool communication, double start);
+    double now() const;
+    std::string describe(const contract::StepInstruction& instruction) const;
+
+    struct Slot {
+        float* base = nullptr;
+        BufferId gathered = kNoBuffer;
+        BufferId unreduced = kNoBuffer;
+        Lane::Ticket newest = 0;
+    };
+
+    const PlanSetup& m_setup;
+    Group& m_group;
+    const Dataset& m_data;
+    BufferPool m_pool;
+    StateLayout m_layout;
+    Gpt2Decoder m_decoder;
+    std::vector<Slot> m_slots;
+    std::unique_ptr<Ring> m_ring;
+    std::function<contract::Result<void>(Ring&)> m_errand;
+    contract::StepInstruction m_current;
+
+    // The step being run.
+    std::int64_t m_step = 0;
+    std::int64_t m_steps = 0;
+    bool m_stopRequested = false;
+    LossSum m_loss;
+    enum Scalar { kLoss, kTokens, kSquares, kStop, kScalarCount };
+    std::array<double, kScalarCount> m_scalars{};
+    StepOutcome m_outcome;
+    double m_gradientScale = 1;
+    bool m_traced = false;
+    double m_stepStart = 0;
+    std::vector<TracedInstruction> m_trace;
+    std::vector<TracedInstruction> m_laneTrace;
+
+    std::unique_ptr<Lane> m_lane; ///< last, so that it ends first
+};
+
+} // namespace shardscope::engine

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/contract/Plan.h"
+#include "runtime/contract/StepProgram.h"
+
+namespace shardscope::engine {
+
+/// What a run takes from a plan, checked and worked out for a number of ranks.
+struct PlanSetup {
+    contract::Architecture architecture;
+    std::string graphSha256;
+    std::vector<contract::Operator> operators;
+    std::vector<contract::OperatorDecision> decisions;
+    contract::Training training; ///< micro-batch and accumulation as they are run
+    contract::Preset preset;
+    std::int64_t ranks = 1;
+    std::int32_t prefetchDepth = 1;
+    contract::StepProgram program;
+    contract::BufferTable table;
+    contract::Ledger predicted;
+    bool resized = false; ///< for another number of ranks than the plan's
+
+    std::int64_t samplesPerRank() const { return training.microBatch * training.accumulate; }
+    std::int64_t tokensPerStep() const { return training.globalBatch * training.sequence; }
+};
+
+struct SetupRequest {
+    std::optional<std::int64_t> workers; ///< instead of the plan's ranks
+    std::optional<double> learningRate;  ///< instead of the plan's
+};
+
+/// Errors: BadInput, naming the field of the plan that this runtime cannot run, or the buffer that is too small.
+contract::Result<PlanSetup> preparePlan(const contract::Plan& plan, const SetupRequest& request);
+
+} // namespace shardscope::engine

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/execute/Trainer.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "runtime/device/HostMemory.h"
+
+namespace shardscope::engine {
+
+namespace {
+
+class Training {
+public:
+    Training(Executor& executor, const PlanSetup& setup, const TrainingRequest& request, TrainingListener& listener)
+        : m_executor(executor), m_setup(setup), m_request(request), m_listener(listener), m_seed(request.seed) {}
+
+    contract::Result<TrainingEnd> run(const std::atomic<bool>& stop) {
+        if (auto started = start(); !started)
+            return tl::unexpected(started.error());
+        const std::int64_t first = m_done + 1;
+        bool stopped = false;
+        bool memoryReported = false;
+        while (m_done < m_request.steps && !stopped) {
+            const std::int64_t step = m_done + 1;
+            // A trace costs a little time: early once everything is warm, then now and then.
+            const bool traced = step == first + 2 || step % kTraceEvery == 0;
+            const auto outcome = m_executor.runStep(step, m_request.steps, stop, traced);
+            if (!outcome)
+                return tl::unexpected(outcome.error());
+            m_done = step;
+            stopped = outcome->stopRequested;
+            report(step, *outcome, traced);
+            if (!memoryReported)
+                reportMemory();
+            memoryReported = true;
+            const bool last = m_done == m_request.steps;
+            if ((last || step % m_request.evaluateEvery == 0) && !stopped)
+                if (auto evaluated = evaluate(); !evaluated)
+                    return tl::unexpected(evaluated.error());
+            const bool due = m_request.checkpointEvery > 0 && step % m_request.checkpointEvery == 0;
+            if (due || last || stopped)
+                if (auto saved = checkpoint(); !saved)
+                    return tl::unexpected(saved.error());
+        }
+        return TrainingEnd{m_done, stopped};
+    }
+
+private:
+    static constexpr std::int64_t kTraceEvery = 100;
+
+    contract::Result<void> start() {
+        m_executor.initialize(m_seed);
+        if (!m_request.resume)
+            return {};
+        std::vector<std::string> skipped;
+        const auto found = findCheckpoint(m_setup, m_request.runDirectory, skipped);
+        for (const std::string& reason : skipped)
+            log("warning", "checkpoint passed over: " + reason);
+        if (!found) {
+            log("info", "there is no checkpoint to resume from; starting at step 1");
+            return {};
+        }
+        if (auto loaded = loadCheckpoint(m_executor, m_setup, *found); !loaded)
+            return loaded;
+        m_done = found->state.step;
+        log("info", fmt::format("resuming after step {} from {}", m_done, found->path));
+        return {};
+    }
+
+    void report(std::int64_t step, const StepOutcome& outcome, bool traced) {
+        if (m_executor.rank() == 0) {
+            contract::StepEvent event;
+            event.step = step;
+            event.loss = outcome.loss;
+            event.learningRate = outcome.learningRate;
+            event.gradientNorm = outcome.gradientNorm;
+            event.tokens = m_setup.tokensPerStep();
+            event.stepSeconds = outcome.seconds;
+            event.exposedCommunicationSeconds = outcome.exposedSeconds;
+            event.computeSeconds = std::max(0.0, outcome.seconds - outcome.exposedSeconds);
+            event.tokensPerSecond = static_cast<double>(event.tokens) / outcome.seconds;
+            m_listener.onStep(event);
+            if (traced)
+                for (const TracedInstruction& instruction : m_executor.trace())
+                    m_listener.onInstruction(instruction, outcome.seconds);
+        }
+    }
+
+    void reportMemory() {
+        contract::MemoryEvent event;
+        event.predicted = m_setup.predicted;
+        event.allocated = m_executor.pool().highWater();
+        event.peakAllocated = m_executor.pool().totalHighWater();
+        event.resident = std::max<std::int64_t>(0, residentBytes() - m_request.residentAtStart);
+        m_listener.onEvent(event);
+    }
+
+    contract::Result<void> evaluate() {
+        const auto evaluation = m_executor.evaluate(m_request.evaluationSamples);
+        if (!evaluation)
+            return tl::unexpected(evaluation.error());
+        if (m_executor.rank() != 0)
+            return {};
+        contract::EvaluationEvent event;
+        event.step = m_done;
+        event.loss = evaluation->loss;
+        if (evaluation->answers.asked > 0)
+            event.accuracy =
+                static_cast<double>(evaluation->answers.right) / static_cast<double>(evaluation->answers.asked);
+        m_listener.onEvent(event);
+        return {};
+    }
+
+    contract::Result<void> checkpoint() {
+        const auto path = saveCheckpoint(m_executor, m_setup, m_request.runDirectory, {m_done, m_seed});
+        if (!path)
+            return tl::unexpected(path.error());
+        if (m_executor.rank() == 0)
+            m_listener.onEvent(contract::CheckpointEvent{m_done, *path});
+        return {};
+    }
+
+    void log(const std::string& level, const std::string& message) {
+        if (m_executor.rank() == 0)
+            m_listener.onEvent(contract::LogEvent{level, message});
+    }
+
+    Executor& m_executor;
+    const PlanSetup& m_setup;
+    const TrainingRequest& m_request;
+    TrainingListener& m_listener;
+    std::uint64_t m_seed;
+    std::int64_t m_done = 0;
+};
+
+} // namespace
+
+contract::Result<TrainingEnd> train(Executor& executor, const PlanSetup& setup, const TrainingRequest& request,
+                                    const std::atomic<bool>& stop, TrainingListener& listener) {
+    return Training(executor, setup, request, listener).run(stop);
+}
+
+} // namespace shardscope::engine

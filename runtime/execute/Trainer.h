@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "runtime/execute/Checkpoint.h"
+#include "runtime/execute/TrainingListener.h"
+
+namespace shardscope::engine {
+
+struct TrainingRequest {
+    std::int64_t steps = 200;
+    std::uint64_t seed = 1;
+    std::string runDirectory;
+    bool resume = false;
+    std::int64_t checkpointEvery = 0; ///< 0: only when the run is stopped or done
+    std::int64_t evaluateEvery = 25;
+    std::int64_t evaluationSamples = 64;
+    std::int64_t residentAtStart = 0; ///< process memory before the arenas were mapped
+};
+
+struct TrainingEnd {
+    std::int64_t steps = 0; ///< done in all, those before a resumption included
+    bool stopped = false;
+};
+
+/// Trains one rank to the end: steps, evaluations, checkpoints. `stop` may be set by a signal handler; the step is
+/// finished and a checkpoint written.
+contract::Result<TrainingEnd> train(Executor& executor, const PlanSetup& setup, const TrainingRequest& request,
+                                    const std::atomic<bool>& stop, TrainingListener& listener);
+
+} // namespace shardscope::engine

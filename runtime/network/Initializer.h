@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "runtime/contract/Operator.h"
+#include "runtime/network/StateLayout.h"
+
+namespace shardscope::engine {
+
+/// A bijective 64-bit mix (SplitMix64's finaliser): the counter-based source of all randomness here.
+constexpr std::uint64_t mixBits(std::uint64_t x) {
+    x += 0x9E3779B97F4A7C15ULL;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL;
+    return x ^ (x >> 31);
+}
+
+/// The random stream of one tensor.
+std::uint64_t tensorKey(std::uint64_t seed, std::string_view tensor);
+/// Element `index` of a stream of standard normal numbers.
+float normalAt(std::uint64_t key, std::uint64_t index);
+
+/// Fills this rank's weights as GPT-2 does: normal(0, 0.02), residual projections scaled by 1 / sqrt(2 L), biases 0, norm
+/// gains 1. A value depends on seed, tensor name and element only, not on placements or ranks.
+void initializeWeights(const std::vector<contract::Operator>& operators, std::int64_t layers, std::uint64_t seed,
+                       std::int64_t rank, const StateLayout& layout);
+
+} // namespace shardscope::engine

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/network/StateLayout.h"
+
+#include "runtime/contract/Bytes.h"
+
+namespace shardscope::engine {
+
+using contract::BufferKind;
+
+TensorState::Owned TensorState::owned(std::int64_t rank) const {
+    if (!updateSharded)
+        return {0, elements, weight, gradient, firstMoment, secondMoment};
+    const std::int64_t begin = shardBegin(rank);
+    return {begin,
+            shardCount(rank),
+            weightSharded ? weight : weight + begin,
+            gradientSharded ? gradient : gradient + begin,
+            firstMoment,
+            secondMoment};
+}
+
+StateLayout::StateLayout(const std::vector<contract::Operator>& operators,
+                         const std::vector<contract::OperatorDecision>& decisions, std::int64_t ranks,
+                         const contract::Preset& preset, BufferPool& pool) {
+    const std::vector<std::int32_t> owners = contract::storageOwners(operators);
+    m_operators.resize(operators.size());
+    for (std::size_t i = 0; i < operators.size(); ++i) {
+        const auto owner = static_cast<std::size_t>(owners[i]);
+        const contract::Placement& placement = decisions[owner].placement;
+        OperatorState& state = m_operators[i];
+        place(state, operators[i], placement, ranks);
+        for (const contract::StateBuffer& buffer : contract::sizeState(operators[owner], placement, ranks, preset)) {
+            TensorState& tensor =
+                state.parts[static_cast<std::size_t>(buffer.part)].tensors[static_cast<std::size_t>(buffer.tensor)];
+            float* const memory = pool.take(pool.find(operators[owner].name + "." + buffer.suffix));
+            switch (buffer.kind) {
+            case BufferKind::Weight:
+                tensor.weight = memory;
+                tensor.weightSharded = state.parts[static_cast<std::size_t>(buffer.part)].slice.sharded;
+                break;
+            case BufferKind::Gradient:
+                tensor.gradient = memory;
+                tensor.gradientSharded = tensor.weightSharded || (state.kind == contract::PlacementKind::Keep &&
+                                                                  !operators[owner].sharedStorage);
+                break;
+            case BufferKind::FirstMoment: tensor.firstMoment = memory; break;
+            case BufferKind::SecondMoment: tensor.secondMoment = memory; break;
+            case BufferKind::Master: break; // fp32 presets have none
+            }
+            tensor.updateSharded = tensor.weightSharded || state.kind == contract::PlacementKind::Keep;
+        }
+        state.sharedStorage = operators[owner].sharedStorage;
+    }
+}
+
+void StateLayout::place(OperatorState& state, const contract::Operator& op, const contract::Placement& placement,
+                        std::int64_t ranks) {
+    state.kind = placement.kind;
+    for (const contract::SlicePart& slice : contract::sliceParts(op, placement)) {
+        PartState part{slice, {}};
+        for (const contract::TensorSpec& spec : op.tensors) {
+            TensorState tensor;
+            tensor.elements = contract::partElements(op, spec, slice);
+            tensor.columns = spec.columns;
+            tensor.rows = tensor.elements / spec.columns;
+            tensor.firstRow = tensor.rows == spec.rows ? 0 : slice.rows.begin;
+            tensor.shard = contract::shardElements(tensor.elements, ranks);
+            tensor.paddedElements = tensor.shard * ranks;
+            tensor.decayed = spec.columns > 1 && op.role != contract::OperatorRole::PositionEmbedding;
+            part.tensors.push_back(tensor);
+        }
+        // Inside a slot: the gathered tensors, then their unreduced gradients, each rounded up.
+        std::int64_t offset = 0;
+        const auto floats = [](const TensorState& tensor) {
+            return contract::alignUp(tensor.paddedElements * static_cast<std::int64_t>(sizeof(float))) /
+                   static_cast<std::int64_t>(sizeof(float));
+        };
+        for (TensorState& tensor : part.tensors) {
+            tensor.gatheredOffset = offset;
+            offset += slice.sharded ? floats(tensor) : 0;
+        }
+        for (TensorState& tensor : part.tensors) {
+            tensor.unreducedOffset = offset;
+            offset += floats(tensor);
+        }
+        state.parts.push_back(std::move(part));
+    }
+}
+
+} // namespace shardscope::engine
