@@ -2,10 +2,10 @@
 #include "planner/readers/ConfigFamilies.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <array>
 #include <optional>
-#include <nlohmann/json.hpp>
 
 namespace shardscope::planner {
 
@@ -124,11 +124,11 @@ Architecture readGpt2(const Fields& fields) {
     a.kvHeads = a.heads;
     a.headDim = a.hidden / a.heads;
     if (a.hidden % a.heads != 0) {
-        const std::string message = fmt::format("{} does not divide {} {}", a.heads, hidden, a.hidden);
         // A head count that was left out has no place of its own in the file.
-        fields.has(heads)
-            ? fields.fail(heads, message)
-            : fields.fail(hidden, fmt::format("{} is not a multiple of the default {} {}", a.hidden, heads, a.heads));
+        if (fields.has(heads))
+            fields.fail(heads, fmt::format("{} does not divide {} {}", a.heads, hidden, a.hidden));
+        else
+            fields.fail(hidden, fmt::format("{} is not a multiple of the default {} {}", a.hidden, heads, a.heads));
     }
     if (fields.flag("add_cross_attention", false))
         fields.fail("add_cross_attention", "is true; this version reads decoders without cross-attention");
@@ -201,9 +201,11 @@ void checkHeads(const Fields& fields, const Architecture& a, bool headDimGiven) 
             given ? fmt::format("{} does not divide num_attention_heads {}", a.kvHeads, a.heads)
                   : fmt::format("{} is not a multiple of the default num_key_value_heads {}", a.heads, a.kvHeads));
     }
-    if (a.headDim % 2 != 0)
-        fields.fail(headDimGiven ? "head_dim" : "num_attention_heads",
+    if (a.headDim % 2 != 0) {
+        const bool headsGiven = fields.has("num_attention_heads");
+        fields.fail(headDimGiven ? "head_dim" : (headsGiven ? "num_attention_heads" : "hidden_size"),
                     fmt::format("gives heads of {}; rotary positions need an even size", a.headDim));
+    }
 }
 
 std::int64_t readKvHeads(const Fields& fields, const LlamaLikeDefaults& defaults, std::int64_t heads) {

@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 #include <utility>
+#include <nlohmann/json.hpp>
 
 namespace shardscope::planner {
 

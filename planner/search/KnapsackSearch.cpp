@@ -14,9 +14,14 @@ constexpr std::size_t kMaximumNodes = 32'000'000;
 constexpr std::size_t kNodesBeforeCollection = 4'000'000;
 /// Clock and stop token are looked at this often, a fraction of a millisecond apart.
 constexpr std::int64_t kWorkBetweenChecks = 8192;
-/// The first target is this part of the gap above the bound; each round without success multiplies it.
+/// The first target is this part of the gap above the bound.
 constexpr std::int64_t kFirstTargetPart = 64;
+constexpr std::int64_t kNextTargetPart = 16; ///< the same after a beam
 constexpr std::int64_t kTargetGrowth = 4;
+constexpr std::size_t kFirstWidth = 64;
+constexpr std::size_t kWidthGrowth = 4;
+/// Above all sums of weights, and far from overflow.
+constexpr Int128 kHeaviest = static_cast<Int128>(1) << 126;
 
 } // namespace
 
@@ -47,26 +52,16 @@ KnapsackSolution KnapsackSearch::run() {
         m_hasSolution = m_bestIsGreedy = true;
     }
     // The fastest solution has the fewest bytes among the equally fast: nothing is left to search.
-    bool done = !constrained || m_lowerBound > m_bestTime;
-    if (!done) {
+    m_done = !constrained || m_lowerBound > m_bestTime;
+    if (!m_done) {
         m_base = m_knapsack.pointsBefore(m_break.segment);
         m_baseState = {m_knapsack.m_prefixBytes[m_break.segment], m_knapsack.m_prefixTime[m_break.segment], 0, 0};
-    }
-    for (std::int64_t step = std::max<std::int64_t>((m_bestTime - m_lowerBound) / kFirstTargetPart, 1);
-         !done && !contentWithGap();) {
-        const std::int64_t target = step < m_bestTime - m_lowerBound ? m_lowerBound + step : m_bestTime;
-        if (!runRound(target))
-            break;
-        done = target >= m_bestTime;
-        if (!done)
-            m_lowerBound = roundUpTo(target + 1, m_knapsack.minimumTime(), m_knapsack.m_timeStep);
-        done = done || m_lowerBound > m_bestTime;
-        step = step > kMaximumSum / kTargetGrowth ? step : step * kTargetGrowth;
+        search();
     }
 
     solution.feasible = m_hasSolution;
     solution.cancelled = m_cancelled;
-    solution.proven = done || (m_hasSolution && m_lowerBound >= m_bestTime);
+    solution.proven = m_done || (m_hasSolution && m_lowerBound >= m_bestTime);
     solution.lowerBound = solution.proven && m_hasSolution ? m_bestTime : std::min(m_lowerBound, m_bestTime);
     solution.work = m_work;
     solution.shadowPrice = m_multiplier.value();
@@ -76,6 +71,47 @@ KnapsackSolution KnapsackSearch::run() {
         m_knapsack.setCounts(solution, m_bestIsGreedy ? counts : searchedCounts());
     }
     return solution;
+}
+
+void KnapsackSearch::search() {
+    std::int64_t step = std::max<std::int64_t>((m_bestTime - m_lowerBound) / kFirstTargetPart, 1);
+    std::size_t width = kFirstWidth;
+    while (!m_done && !contentWithGap()) {
+        switch (runRound(targetAt(step), width)) {
+        case Outcome::Stopped:
+            return;
+        case Outcome::Complete:
+            m_done = m_target >= m_bestTime;
+            if (!m_done)
+                m_lowerBound = roundUpTo(m_target + 1, m_knapsack.minimumTime(), m_knapsack.m_timeStep);
+            m_done = m_done || m_lowerBound > m_bestTime;
+            step = step > kMaximumSum / 2 ? step : 2 * step;
+            break;
+        case Outcome::Narrowed:
+            if (m_bestTime > m_target && !beamUpwards(step, width))
+                return;
+            step = std::max<std::int64_t>(std::min(step, (m_bestTime - m_lowerBound) / kNextTargetPart), 1);
+            width = std::min(width * kWidthGrowth, kMaximumStates);
+            break;
+        }
+    }
+}
+
+/// Looks for a better solution with more and more modest targets; false when stopped.
+bool KnapsackSearch::beamUpwards(std::int64_t step, std::size_t width) {
+    while (step < m_bestTime - m_lowerBound) {
+        step = step > kMaximumSum / kTargetGrowth ? kMaximumSum : step * kTargetGrowth;
+        if (runRound(targetAt(step), width) == Outcome::Stopped)
+            return false;
+        if (m_target >= m_bestTime)
+            break;
+    }
+    return true;
+}
+
+/// The time `step` above the bound, or that of the best solution when it is not much further.
+std::int64_t KnapsackSearch::targetAt(std::int64_t step) const {
+    return step < (m_bestTime - m_lowerBound) / 2 ? m_lowerBound + step : m_bestTime;
 }
 
 std::vector<std::int32_t> KnapsackSearch::searchedCounts() const {
@@ -130,7 +166,7 @@ void KnapsackSearch::makePasses(std::int64_t target) {
             leastLoss = std::min(leastLoss, loss);
             const double distance = static_cast<double>(loss) / static_cast<double>(std::abs(bytes));
             m_passes.push_back(
-                {bytes, time, distance, static_cast<std::int32_t>(g), i, m_knapsack.m_counts[g], true, {}, {}});
+                {bytes, time, loss, distance, static_cast<std::int32_t>(g), i, m_knapsack.m_counts[g], true, {}, {}});
         }
         const bool limitBinds = leastLoss < allowance / m_knapsack.m_counts[g] + 1;
         for (std::size_t i = first; i < m_passes.size(); ++i)
@@ -147,7 +183,7 @@ void KnapsackSearch::orderPasses() {
         return std::tie(nearest[a.group], a.group, a.distance, a.point) <
                std::tie(nearest[b.group], b.group, b.distance, b.point);
     });
-    Rates rates;
+    Rates rates{{0, 1}, {1, 0}, kHeaviest};
     for (auto pass = m_passes.rbegin(); pass != m_passes.rend(); ++pass) {
         pass->after = rates;
         if (pass->bytes > 0) {
@@ -157,6 +193,7 @@ void KnapsackSearch::orderPasses() {
             const Slope loss{pass->time, -pass->bytes};
             rates.loss = steeper(rates.loss, loss) ? loss : rates.loss;
         }
+        rates.leastLoss = std::min(rates.leastLoss, pass->loss);
         pass->before = rates;
     }
 }
@@ -181,6 +218,16 @@ bool KnapsackSearch::promising(std::int64_t bytes, std::int64_t time, const Rate
     return m_target >= m_bestTime && reachable(std::min(m_usable, m_bestBytes - 1), m_bestTime);
 }
 
+Int128 KnapsackSearch::weight(std::int64_t bytes, std::int64_t time) const {
+    return static_cast<Int128>(m_multiplier.bytes) * time + static_cast<Int128>(m_multiplier.time) * bytes;
+}
+
+/// The state itself has been considered, so it is only of use if one more deviation stays within the target.
+bool KnapsackSearch::canTakeMore(const State& state, const Rates& rates) const {
+    const Int128 least = weight(state.bytes, state.time) + rates.leastLoss;
+    return least <= weight(m_usable, std::min(m_target, m_bestTime));
+}
+
 std::int64_t KnapsackSearch::boundOf(const State& state, const Rates& rates) const {
     const std::int64_t spare = m_usable - state.bytes;
     if (spare >= 0)
@@ -191,34 +238,55 @@ std::int64_t KnapsackSearch::boundOf(const State& state, const Rates& rates) con
     return static_cast<std::int64_t>(std::min<Int128>(cost + state.time, kInfeasibleTime));
 }
 
-/// True when every assignment up to the target has been looked at.
-bool KnapsackSearch::runRound(std::int64_t target) {
+/// What the states can still become bounds every solution up to the target.
+void KnapsackSearch::raiseLowerBound(const Rates& rates) {
+    std::int64_t bound = m_target == m_bestTime ? m_target : m_target + 1;
+    for (const State& state : m_states)
+        bound = std::min(bound, boundOf(state, rates));
+    m_lowerBound = std::max(m_lowerBound, roundUpTo(bound, m_knapsack.minimumTime(), m_knapsack.m_timeStep));
+}
+
+/// Looks at the assignments up to the target: at all of them, unless more than `width` states must be kept at once.
+KnapsackSearch::Outcome KnapsackSearch::runRound(std::int64_t target, std::size_t width) {
+    bool narrowed = false;
     m_target = target;
     makePasses(target);
     m_nodes.assign(1, {0, 0});
     m_states.assign(1, m_baseState);
     consider(m_baseState, 0, 0);
-    for (std::size_t i = 0; i < m_passes.size(); ++i) {
+    for (std::size_t i = 0; i < m_passes.size() && !m_states.empty(); ++i) {
         const Pass& pass = m_passes[i];
         m_next.clear();
         m_leastTime.clear();
         const bool finished = pass.bytes > 0 ? addSpending(i) : addFreeing(i);
         if (!finished || contentWithGap()) {
-            // What the states before this pass can still become bounds everything up to the target.
-            std::int64_t bound = target == m_bestTime ? target : target + 1;
-            for (const State& state : m_states)
-                bound = std::min(bound, boundOf(state, pass.before));
-            m_lowerBound = std::max(m_lowerBound, roundUpTo(bound, m_knapsack.minimumTime(), m_knapsack.m_timeStep));
-            return false;
+            if (!narrowed)
+                raiseLowerBound(pass.before);
+            return Outcome::Stopped;
         }
         const bool endsGroup = i + 1 == m_passes.size() || m_passes[i + 1].group != pass.group;
         finishPass(pass, endsGroup);
-        if (m_states.empty())
-            return true;
+        if (m_states.size() > width) {
+            narrow(width, pass.after);
+            narrowed = true;
+        }
         if (m_nodes.size() > kNodesBeforeCollection && m_nodes.size() > 4 * m_states.size())
             collectNodes();
     }
-    return true;
+    return narrowed ? Outcome::Narrowed : Outcome::Complete;
+}
+
+/// Keeps the states with the least bounds.
+void KnapsackSearch::narrow(std::size_t width, const Rates& rates) {
+    m_ranking.clear();
+    for (std::size_t i = 0; i < m_states.size(); ++i)
+        m_ranking.emplace_back(boundOf(m_states[i], rates), static_cast<std::uint32_t>(i));
+    const auto end = m_ranking.begin() + static_cast<std::ptrdiff_t>(width);
+    std::nth_element(m_ranking.begin(), end, m_ranking.end());
+    std::sort(m_ranking.begin(), end, [](const auto& a, const auto& b) { return a.second < b.second; });
+    for (std::size_t i = 0; i < width; ++i)
+        m_states[i] = m_states[m_ranking[i].second];
+    m_states.resize(width);
 }
 
 bool KnapsackSearch::pushUndominated(State state, std::size_t passIndex, bool isNew) {
@@ -325,7 +393,7 @@ void KnapsackSearch::finishPass(const Pass& pass, bool endsGroup) {
             if (state.time >= leastTime)
                 continue;
         }
-        if (!promising(state.bytes, state.time, pass.after))
+        if (!promising(state.bytes, state.time, pass.after) || !canTakeMore(state, pass.after))
             continue;
         leastTime = std::min(leastTime, state.time);
         m_states.push_back(state);

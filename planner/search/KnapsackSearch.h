@@ -18,8 +18,10 @@ namespace shardscope::planner {
 /// deviation still to come bounds what a state with spare bytes can gain, and what a state above the capacity must
 /// lose.
 ///
-/// Targets rise from the linear bound in rounds: a round without a solution raises the certified lower bound to its
-/// target, a round with one has proven it, and no round looks far beyond the optimum.
+/// A round looks at assignments up to a target between the linear bound and the best solution, and keeps so many
+/// states. One that never had to drop a state for its width has proven that nothing up to its target exists, or has
+/// found it. One that had to is a beam: it finds good solutions. Targets and widths grow until a complete round reaches
+/// the best solution.
 class KnapsackSearch {
 public:
     KnapsackSearch(const Knapsack& knapsack, std::int64_t capacity, const SearchLimits& limits, KnapsackCutoff cutoff);
@@ -27,14 +29,21 @@ public:
     KnapsackSolution run();
 
 private:
+    enum class Outcome {
+        Complete, ///< every assignment up to the target has been looked at
+        Narrowed, ///< only the most promising ones
+        Stopped,
+    };
     /// The bound over deviations that are still to come.
     struct Rates {
-        Slope gain{0, 1}; ///< the most time a spare byte can save
-        Slope loss{1, 0}; ///< the least time that freeing a byte costs; infinite when none can be freed
+        Slope gain{0, 1};     ///< the most time a spare byte can save
+        Slope loss{1, 0};     ///< the least time that freeing a byte costs; infinite when none can be freed
+        Int128 leastLoss = 0; ///< of any one of them, in weight
     };
     struct Pass {
         std::int64_t bytes; ///< added per copy
         std::int64_t time;
+        Int128 loss;     ///< weight added per copy
         double distance; ///< time lost per byte moved, against the multiplier
         std::int32_t group;
         std::int32_t point;
@@ -55,7 +64,12 @@ private:
         std::uint32_t pass;
     };
 
-    bool runRound(std::int64_t target);
+    void search();
+    Outcome runRound(std::int64_t target, std::size_t width);
+    bool beamUpwards(std::int64_t step, std::size_t width);
+    std::int64_t targetAt(std::int64_t step) const;
+    void raiseLowerBound(const Rates& rates);
+    void narrow(std::size_t width, const Rates& rates);
     void makePasses(std::int64_t target);
     void orderPasses();
     bool addSpending(std::size_t passIndex);
@@ -64,6 +78,9 @@ private:
     bool pushUndominated(State state, std::size_t passIndex, bool isNew);
     void finishPass(const Pass& pass, bool endsGroup);
     bool promising(std::int64_t bytes, std::int64_t time, const Rates& rates) const;
+    bool canTakeMore(const State& state, const Rates& rates) const;
+    /// The Lagrangian at the multiplier, times its denominator: what no deviation makes smaller.
+    Int128 weight(std::int64_t bytes, std::int64_t time) const;
     std::int64_t boundOf(const State& state, const Rates& rates) const;
     void consider(const State& state, std::size_t passIndex, std::uint32_t parent);
     void collectNodes();
@@ -98,11 +115,13 @@ private:
     std::vector<State> m_states;
     std::vector<State> m_next;
     std::vector<State> m_shifted;
+    std::vector<std::pair<std::int64_t, std::uint32_t>> m_ranking; ///< bound and index of the states, in a beam
     std::vector<std::int64_t> m_leastTime; ///< [used]: least time among output states that used at most this many
     std::vector<Node> m_nodes;
 
     std::int64_t m_work = 0;
     std::int64_t m_nextClockCheck = 0;
+    bool m_done = false; ///< nothing better exists
     bool m_stopped = false;
     bool m_cancelled = false;
 };

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 namespace shardscope::contract {
 
@@ -28,7 +29,7 @@ std::string_view activationName(Activation activation) {
 OrderedJson toJson(const Architecture& a) {
     OrderedJson rope = nullptr;
     if (a.rope)
-        rope = {{"theta", a.rope->theta}, {"scaling_kind", a.rope->scalingKind}, {"scaling", a.rope->scaling}};
+        rope = {{"theta", a.rope->theta}, {"scaling_kind", a.rope->scalingKind}, {"scaling", a.rope->scaling.empty() ? OrderedJson(nullptr) : OrderedJson::parse(a.rope->scaling)}};
     return {{"family", a.family},
             {"layers", a.layers},
             {"hidden", a.hidden},
@@ -68,9 +69,9 @@ Architecture readArchitecture(const JsonCursor& cursor) {
     a.attention = cursor.at("attention")
                       .choice<AttentionLayout>({{"fused", AttentionLayout::Fused}, {"separate", AttentionLayout::Separate}});
     if (const auto rope = cursor.find("rope")) {
-        a.rope = Rope{rope->at("theta").number(1e-6, 1e12), rope->at("scaling_kind").text(64), nullptr};
+        a.rope = Rope{rope->at("theta").number(1e-6, 1e12), rope->at("scaling_kind").text(64), {}};
         if (const auto scaling = rope->find("scaling"))
-            a.rope->scaling = scaling->raw();
+            a.rope->scaling = scaling->raw().dump();
     }
     const JsonCursor biases = cursor.at("biases");
     a.attentionBias = biases.at("attention").boolean();

@@ -20,7 +20,7 @@ enum class AttentionLayout {
 struct Rope {
     double theta = 10000.0;
     std::string scalingKind;    ///< "" when none, else for example "llama3", "linear", "yarn"
-    Json scaling = nullptr;     ///< the whole scaling object of the configuration
+    std::string scaling;        ///< the whole scaling object of the configuration as JSON text, "" when none
     bool operator==(const Rope&) const = default;
 };
 

@@ -2,6 +2,7 @@
 #include "runtime/contract/Cluster.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 namespace shardscope::contract {
 
@@ -54,7 +55,7 @@ OrderedJson toJson(const Cluster& cluster) {
             {"overlap_efficiency", cluster.overlapEfficiency},
             {"reserve", reserve},
             {"source", cluster.source},
-            {"measured", cluster.measured}};
+            {"measured", cluster.measured.empty() ? OrderedJson(nullptr) : OrderedJson::parse(cluster.measured)}};
 }
 
 Cluster readCluster(const JsonCursor& cursor) {
@@ -106,7 +107,7 @@ Cluster readCluster(const JsonCursor& cursor) {
     if (const auto source = cursor.find("source"))
         cluster.source = source->text(256);
     if (const auto measured = cursor.find("measured"))
-        cluster.measured = measured->raw();
+        cluster.measured = measured->raw().dump();
     return cluster;
 }
 

@@ -48,7 +48,7 @@ struct Cluster {
     std::vector<ReserveLine> reserve;
     bool isCpu = false;
     std::string source; ///< "measured", "assumed", "detected with default rates": shown to the user
-    Json measured = nullptr; ///< fits with R2 as written by `shardscope-train measure`
+    std::string measured; ///< fits with R2 as written by `shardscope-train measure`, as JSON text; "" when none
 
     std::int64_t devices() const { return nodes * devicesPerNode; }
     std::int64_t reserveBytes() const;

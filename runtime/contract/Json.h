@@ -12,12 +12,13 @@
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "runtime/contract/Result.h"
 
 namespace shardscope::contract {
 
+/// Only declared here, since the library is large: files that touch values include <nlohmann/json.hpp> themselves.
 using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 

@@ -2,6 +2,7 @@
 #include "runtime/contract/Ledger.h"
 
 #include <numeric>
+#include <nlohmann/json.hpp>
 
 namespace shardscope::contract {
 

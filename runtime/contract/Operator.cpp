@@ -80,6 +80,7 @@ private:
         op.kind = OperatorKind::Embedding;
         op.role = role;
         op.tensors = {{"weight", {rows, m_hidden}, rows, m_hidden}};
+        op.liveActivationElements = m_sequence * m_hidden; // the residual stream's gradient, which it consumes
         return op;
     }
 

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "runtime/contract/Bytes.h"
 #include "runtime/contract/Plan.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/contract/Plan.h"
+#include <nlohmann/json.hpp>
 
 namespace shardscope::contract {
 

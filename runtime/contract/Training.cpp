@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/contract/Training.h"
+#include <nlohmann/json.hpp>
 
 #include "runtime/contract/Preset.h"
 

@@ -77,8 +77,9 @@ private slots:
         row("default key heads", R"({"model_type": "qwen2", "hidden_size": 896, "num_attention_heads": 14})",
             "num_attention_heads 14 is not a multiple of the default num_key_value_heads 32");
         row("odd heads", R"({"model_type": "llama", "head_dim": 65})", "head_dim gives heads of 65");
-        row("null head size", R"({"model_type": "qwen3", "hidden_size": 2560, "num_attention_heads": 48})",
-            "num_attention_heads");
+        row("odd heads by width", R"({"model_type": "llama", "hidden_size": 2080})", "hidden_size gives heads of 65");
+        row("default key heads and head size",
+            R"({"model_type": "qwen3", "hidden_size": 2560, "num_attention_heads": 48})", "num_attention_heads");
         // Other fields.
         row("activation of gpt2", R"({"model_type": "gpt2", "activation_function": "relu"})",
             "activation_function is \"relu\"");

@@ -1,0 +1,54 @@
+# Sourced by launch.sh and test.sh: installs what is missing on Debian 12 / Ubuntu 24.04 and says what it does.
+# Debian package names only; `SHARDSCOPE_SKIP_INSTALL=1` turns installing off.
+
+packages_build=(g++ cmake ninja-build git pkg-config nlohmann-json3-dev libfmt-dev libcli11-dev libexpected-dev libssl-dev
+    libgloo-dev libopenblas-dev qt6-base-dev qt6-charts-dev libqt6svg6-dev fonts-dejavu-core fonts-inter)
+packages_run=(qt6-qpa-plugins)
+
+say() { printf '%s: %s\n' "$(basename "$0")" "$*"; }
+
+install_missing() {
+    local missing=() package
+    for package in "$@"; do
+        dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
+    done
+    if [ ${#missing[@]} -eq 0 ]; then
+        say "all ${#} packages are installed"
+        return 0
+    fi
+    if [ -n "${SHARDSCOPE_SKIP_INSTALL:-}" ]; then
+        say "missing (not installed, as asked): ${missing[*]}"
+        return 0
+    fi
+    local as_root=()
+    if [ "$(id -u)" -ne 0 ]; then
+        command -v sudo >/dev/null || { say "needs root or sudo to install: ${missing[*]}" >&2; return 1; }
+        as_root=(sudo)
+    fi
+    say "installing ${missing[*]}"
+    local log
+    log=$(mktemp)
+    if ! { "${as_root[@]}" apt-get update && "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+            apt-get install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+        tail -n 20 "$log" >&2
+        say "apt-get failed; the whole log is in $log" >&2
+        return 1
+    fi
+    rm -f "$log"
+}
+
+# configure_and_build PRESET [TARGET...]
+configure_and_build() {
+    local preset=$1
+    shift
+    say "building ($preset)"
+    mkdir -p build
+    local log=build/$preset.log
+    if ! { cmake --preset "$preset" >"$log" 2>&1 && cmake --build --preset "$preset" ${1:+--target "$@"} >>"$log" 2>&1; }; then
+        grep -E "error|Error|FAILED" "$log" | head -n 40 >&2
+        tail -n 5 "$log" >&2
+        say "the build failed; the whole log is in $log" >&2
+        return 1
+    fi
+    grep -h "Shardscope" "$log" | sed 's/^-- /  /' || true
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <stop_token>
+
+#include <CLI/CLI.hpp>
+
+namespace shardscope::planner::cli {
+
+/// Each adds its subcommand; `exitCode` receives the program's exit code when the subcommand runs.
+void addInspect(CLI::App& app, int& exitCode);
+void addSolve(CLI::App& app, int& exitCode);
+void addFrontier(CLI::App& app, int& exitCode);
+void addZoo(CLI::App& app, int& exitCode);
+
+/// Requested by the first SIGINT.
+std::stop_token interruptToken();
+
+} // namespace shardscope::planner::cli

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "planner/cli/RequestOptions.h"
+
+#include <charconv>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "planner/cli/Commands.h"
+#include "planner/cluster/Clusters.h"
+#include "planner/readers/Readers.h"
+#include "runtime/contract/Json.h"
+
+namespace shardscope::planner::cli {
+
+using contract::Result;
+
+void RequestOptions::addTo(CLI::App& command) {
+    command.add_option("--cluster", cluster, "a *.cluster.json, a bundled name, or local")->capture_default_str();
+    command.add_option("--devices", devices, "replace the device count: N or NODESxDEVICES");
+    command.add_option("--training", training, "read a plan's training object from this JSON file");
+    command.add_option("--sequence", sequence, "tokens of a sample (default min(context, 4096))")->check(CLI::PositiveNumber);
+    command.add_option("--batch", batch, "micro-batch per device: auto or N")->capture_default_str();
+    command.add_option("--global-batch", globalBatch, "samples of a step over all devices")->check(CLI::PositiveNumber);
+    command.add_option("--accumulate", accumulate, "micro-steps of a step: auto or N (default 1, auto with --global-batch)");
+    command.add_option("--precision", precision, "a precision preset: " + contract::presetNames());
+    command.add_option("--recompute", recompute, "off, on or auto")->check(CLI::IsMember({"off", "on", "auto"}))->capture_default_str();
+    command.add_option("--mode", mode, "the cost formulas: paper or full")->check(CLI::IsMember({"paper", "full"}))->capture_default_str();
+    command.add_option("--slices", slices, "slice counts that may be used, for example 1,2,4")->delimiter(',')->check(CLI::PositiveNumber);
+    command.add_option("--pin", pins, "NAME=PLACEMENT with globs; later pins win")->take_all();
+    command.add_option("--pin-recompute", recomputePins, "BLOCK=on|off with globs")->take_all();
+    command.add_option("--tolerance", tolerance, "stop at this certified relative gap")->check(CLI::Range(0.0, 1.0));
+    command.add_option("--work-limit", workLimit, "stop after this many search steps (deterministic)")->check(CLI::PositiveNumber);
+    command.add_option("--time-limit", timeLimitSeconds, "stop after this many seconds")->check(CLI::PositiveNumber);
+    command.add_flag("--json", json, "one JSON document on standard output");
+}
+
+namespace {
+
+/// "auto" -> 0, a positive number -> itself.
+Result<std::int64_t> automaticOr(const std::string& text, const char* option) {
+    if (text == "auto")
+        return 0;
+    std::int64_t value = 0;
+    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (status != std::errc{} || end != text.data() + text.size() || value < 1 || value > (1 << 30))
+        return contract::usageError(fmt::format("{} is \"{}\"; write auto or a positive number", option, text));
+    return value;
+}
+
+Result<Pin> parsePin(const std::string& text) {
+    const auto equals = text.rfind('=');
+    if (equals == std::string::npos || equals == 0)
+        return contract::usageError(fmt::format("--pin \"{}\": write NAME=PLACEMENT, for example 'h.0.*=shard:4'", text));
+    const auto placement = contract::parsePlacement(std::string_view(text).substr(equals + 1));
+    if (!placement)
+        return contract::usageError(fmt::format("--pin \"{}\": {}", text, placement.error().message));
+    return Pin{text.substr(0, equals), *placement};
+}
+
+Result<RecomputePin> parseRecomputePin(const std::string& text) {
+    const auto equals = text.rfind('=');
+    const std::string value = equals == std::string::npos ? "" : text.substr(equals + 1);
+    if (equals == 0 || (value != "on" && value != "off"))
+        return contract::usageError(fmt::format("--pin-recompute \"{}\": write BLOCK=on or BLOCK=off", text));
+    return RecomputePin{text.substr(0, equals), value == "on"};
+}
+
+/// Reads a training object, alone in a file or inside a plan.
+Result<contract::Training> readTrainingFile(const std::string& path) {
+    const auto document = contract::readJsonFile(path);
+    if (!document)
+        return tl::unexpected(document.error());
+    const contract::JsonCursor root(*document, path);
+    const auto inside = root.find("training");
+    contract::Training training = contract::readTraining(inside ? *inside : root);
+    if (root.failed())
+        return root.error();
+    return training;
+}
+
+} // namespace
+
+Result<PlanRequest> RequestOptions::request() const {
+    PlanRequest request;
+    std::int64_t wantedSequence = sequence;
+    std::string accumulateText = accumulate;
+    if (!training.empty()) {
+        const auto given = readTrainingFile(training);
+        if (!given)
+            return tl::unexpected(given.error());
+        request.optimizer = given->optimizer;
+        request.precision = given->precision;
+        request.recompute = given->recompute;
+        request.globalBatch = given->globalBatch;
+        request.microBatch = given->microBatch;
+        if (wantedSequence == 0)
+            wantedSequence = given->sequence;
+        if (accumulateText.empty())
+            accumulateText = std::to_string(given->accumulate);
+    }
+    const auto graphResult = openGraph(graph, wantedSequence);
+    if (!graphResult)
+        return tl::unexpected(graphResult.error());
+    request.graph = *graphResult;
+    const auto clusterResult = openCluster(cluster, devices);
+    if (!clusterResult)
+        return tl::unexpected(clusterResult.error());
+    request.cluster = *clusterResult;
+    request.mode = mode == "paper" ? CostMode::Paper : CostMode::Full;
+    if (!precision.empty())
+        request.precision = precision;
+    if (training.empty() || recompute != "auto")
+        request.recompute = recompute == "off"  ? contract::RecomputePolicy::Off
+                            : recompute == "on" ? contract::RecomputePolicy::On
+                                                : contract::RecomputePolicy::Auto;
+    if (globalBatch > 0)
+        request.globalBatch = globalBatch;
+    if (training.empty() || batch != "auto") {
+        const auto microBatch = automaticOr(batch, "--batch");
+        if (!microBatch)
+            return tl::unexpected(microBatch.error());
+        request.microBatch = *microBatch;
+    }
+    if (accumulateText.empty())
+        accumulateText = request.globalBatch > 0 ? "auto" : "1";
+    const auto steps = automaticOr(accumulateText, "--accumulate");
+    if (!steps)
+        return tl::unexpected(steps.error());
+    request.accumulate = *steps;
+    request.slices = slices;
+    for (const std::string& text : pins) {
+        auto pin = parsePin(text);
+        if (!pin)
+            return tl::unexpected(pin.error());
+        request.pins.push_back(std::move(*pin));
+    }
+    for (const std::string& text : recomputePins) {
+        auto pin = parseRecomputePin(text);
+        if (!pin)
+            return tl::unexpected(pin.error());
+        request.recomputePins.push_back(std::move(*pin));
+    }
+    return request;
+}
+
+SearchBudget RequestOptions::searchBudget() const { return {tolerance, workLimit, timeLimitSeconds, interruptToken()}; }
+
+int report(const contract::Error& error, bool json) {
+    fmt::print(stderr, "shardscope-plan: {}\n", error.message);
+    if (json)
+        fmt::print("{}\n", contract::OrderedJson{{"error", error.message}}.dump(2, ' ', false, contract::OrderedJson::error_handler_t::replace));
+    return contract::exitCode(error.kind);
+}
+
+} // namespace shardscope::planner::cli

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "planner/search/Planner.h"
+
+namespace shardscope::planner::cli {
+
+/// The options that `solve` and `frontier` share, as text; resolved by request() and searchBudget().
+struct RequestOptions {
+    std::string graph;
+    std::string cluster = "local";
+    std::string devices;
+    std::string training;
+    std::int64_t sequence = 0;
+    std::string batch = "auto";
+    std::string accumulate;
+    std::int64_t globalBatch = 0;
+    std::string precision;
+    std::string recompute = "auto";
+    std::string mode = "full";
+    std::vector<std::int32_t> slices{1, 2, 4, 8, 16};
+    std::vector<std::string> pins;
+    std::vector<std::string> recomputePins;
+    double tolerance = 0;
+    std::int64_t workLimit = 0;
+    double timeLimitSeconds = 0;
+    bool json = false;
+
+    void addTo(CLI::App& command);
+    /// Errors: Usage and BadInput as the readers report them.
+    contract::Result<PlanRequest> request() const;
+    SearchBudget searchBudget() const;
+};
+
+/// Prints the error and returns its exit code. With --json the document {"error": ...} goes to standard output.
+int report(const contract::Error& error, bool json);
+
+} // namespace shardscope::planner::cli

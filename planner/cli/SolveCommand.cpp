@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <memory>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "planner/cli/Commands.h"
+#include "planner/cli/RequestOptions.h"
+#include "planner/search/AbstractProblem.h"
+#include "planner/search/Remedies.h"
+#include "runtime/contract/Bytes.h"
+#include "runtime/contract/Json.h"
+
+namespace shardscope::planner::cli {
+
+namespace {
+
+struct SolveOptions : RequestOptions {
+    std::string memory;
+    std::string problem;
+    std::string output;
+};
+
+contract::OrderedJson planJson(const PlanResult& plan, const std::vector<Remedy>& remedies) {
+    contract::OrderedJson remedyList = contract::OrderedJson::array();
+    for (const Remedy& remedy : remedies)
+        remedyList.push_back({{"change", remedy.change},
+                              {"peak_bytes", remedy.peakBytes},
+                              {"samples_per_second", remedy.samplesPerSecond},
+                              {"changes_numerics", remedy.changesNumerics}});
+    contract::OrderedJson json{{"feasible", plan.feasible}};
+    if (plan.feasible) {
+        json["proven_optimal"] = plan.certificate.provenOptimal;
+        json["gap"] = plan.certificate.gap;
+        json["lower_bound_seconds"] = plan.certificate.lowerBoundSeconds;
+        json["step_seconds"] = plan.stepSeconds;
+        json["samples_per_second"] = plan.samplesPerSecond;
+        json["tokens_per_second"] = plan.tokensPerSecond;
+        json["model_flops_utilization"] = plan.modelFlopsUtilization;
+        json["batch"] = plan.training.microBatch;
+        json["micro_batch"] = plan.training.microBatch;
+        json["accumulate"] = plan.training.accumulate;
+        json["global_batch"] = plan.training.globalBatch;
+        json["peak_bytes"] = plan.peakBytes;
+        json["peaks"] = {{"first_step", plan.peaks.firstStep},
+                         {"resume", plan.peaks.resume},
+                         {"optimizer_step", plan.peaks.optimizerStep}};
+        json["ledger"] = contract::toJson(plan.ledger);
+        json["counts"] = {{"replicate", plan.counts.replicate},
+                          {"keep", plan.counts.keep},
+                          {"shard", plan.counts.shard},
+                          {"split", plan.counts.split}};
+        json["stopped_by"] = plan.certificate.stoppedBy;
+    }
+    json["limit_bytes"] = plan.limitBytes;
+    json["solve_milliseconds"] = plan.solveMilliseconds;
+    json["smallest_feasible_bytes"] = plan.smallestFeasibleBytes;
+    json["binding"] = plan.feasible ? contract::OrderedJson(nullptr) : contract::OrderedJson(plan.binding);
+    json["remedies"] = remedyList;
+    json["notes"] = plan.notes;
+    return json;
+}
+
+void printPlan(const PlanResult& plan, const std::vector<Remedy>& remedies) {
+    const auto size = [](std::int64_t bytes) { return contract::describeBytes(bytes); };
+    const Graph& graph = *plan.request.graph;
+    fmt::print("{} on {}, {}, sequence {}\n", graph.title, plan.request.cluster.title, plan.request.precision, graph.sequence);
+    for (const std::string& note : plan.notes)
+        fmt::print("note: {}\n", note);
+    if (!plan.feasible) {
+        fmt::print("Does not fit {}: at least {} a device are needed; {} bind.\n", size(plan.limitBytes),
+                   size(plan.smallestFeasibleBytes), plan.binding);
+        for (const Remedy& remedy : remedies)
+            fmt::print("  {:<36} peak {:>12}   {:>10.2f} samples/s{}\n", remedy.change, size(remedy.peakBytes),
+                       remedy.samplesPerSecond, remedy.changesNumerics ? "   changes numerics" : "");
+        return;
+    }
+    fmt::print("Fits {}: peak {}, {} spare\n", size(plan.limitBytes), size(plan.peakBytes), size(plan.limitBytes - plan.peakBytes));
+    fmt::print("{:.1f} samples/s, {:.0f} tokens/s, step {:.2f} ms, model FLOPs utilisation {:.1f} %\n", plan.samplesPerSecond,
+               plan.tokensPerSecond, plan.stepSeconds * 1e3, plan.modelFlopsUtilization * 100);
+    fmt::print("micro-batch {} x accumulate {} x {} devices = global batch {}\n", plan.training.microBatch,
+               plan.training.accumulate, plan.request.cluster.devices(), plan.training.globalBatch);
+    fmt::print("{} replicated, {} kept, {} sharded ({} of them split)\n", plan.counts.replicate, plan.counts.keep,
+               plan.counts.shard, plan.counts.split);
+    for (int i = 0; i < contract::kCategoryCount; ++i) {
+        const auto category = static_cast<contract::Category>(i);
+        if (plan.ledger[category] > 0)
+            fmt::print("  {:<20} {:>12}\n", contract::categoryName(category), size(plan.ledger[category]));
+    }
+    if (plan.certificate.provenOptimal)
+        fmt::print("Best plan, proven for this cost model ({} thresholds, {:.2f} ms)\n", plan.certificate.thresholds, plan.solveMilliseconds);
+    else
+        fmt::print("At most {:.4f} % from the best (stopped by {}, {:.2f} ms)\n", plan.certificate.gap * 100,
+                   plan.certificate.stoppedBy, plan.solveMilliseconds);
+}
+
+int solveGraph(const SolveOptions& options) {
+    const auto request = options.request();
+    if (!request)
+        return report(request.error(), options.json);
+    std::int64_t limit = request->cluster.device.memoryBytes;
+    if (!options.memory.empty()) {
+        const auto parsed = contract::parseBytes(options.memory);
+        if (!parsed)
+            return report({contract::ErrorKind::Usage, "--memory " + parsed.error().message}, options.json);
+        limit = *parsed;
+    }
+    const auto planner = Planner::create(*request);
+    if (!planner)
+        return report(planner.error(), options.json);
+    const PlanResultPointer plan = (*planner)->solve(limit, options.searchBudget());
+    std::vector<Remedy> remedies;
+    if (!plan->feasible && !plan->cancelled)
+        remedies = findRemedies((*planner)->request(), limit, options.searchBudget());
+    if (plan->feasible && !options.output.empty()) {
+        const contract::Plan file = emitPlan(*plan, std::string("shardscope-plan ") + SHARDSCOPE_VERSION);
+        if (const auto written = contract::writeFileAtomically(options.output, contract::formatPlan(file)); !written)
+            return report(written.error(), options.json);
+    }
+    if (options.json)
+        fmt::print("{}\n", planJson(*plan, remedies).dump(2));
+    else
+        printPlan(*plan, remedies);
+    if (plan->cancelled)
+        return 130;
+    return plan->feasible ? 0 : contract::exitCode(contract::ErrorKind::Infeasible);
+}
+
+int solveProblem(const SolveOptions& options) {
+    const auto text = contract::readTextFile(options.problem);
+    if (!text)
+        return report(text.error(), options.json);
+    const auto problem = readAbstractProblem(*text, options.problem);
+    if (!problem)
+        return report(problem.error(), options.json);
+    SearchLimits limits;
+    limits.tolerance = options.tolerance;
+    limits.workLimit = options.workLimit;
+    limits.timeLimitSeconds = options.timeLimitSeconds;
+    limits.stop = interruptToken();
+    const AbstractAnswer answer = solveAbstractProblem(*problem, limits);
+    // An abstract answer is data for programs: it is JSON with or without --json.
+    fmt::print("{}\n", toJson(answer).dump(2));
+    if (interruptToken().stop_requested())
+        return 130;
+    return answer.feasible ? 0 : contract::exitCode(contract::ErrorKind::Infeasible);
+}
+
+} // namespace
+
+void addSolve(CLI::App& app, int& exitCode) {
+    const auto options = std::make_shared<SolveOptions>();
+    CLI::App* command = app.add_subcommand("solve", "the fastest plan under a memory limit, with its certificate");
+    CLI::Option* graph = command->add_option("GRAPH", options->graph, "a Hugging Face folder, its config.json, or a bundled name");
+    CLI::Option* problem = command->add_option("--problem", options->problem, "an abstract problem file instead of a graph");
+    graph->excludes(problem);
+    command->add_option("--memory", options->memory, "limit of one device, for example 16GiB (default: all of it)");
+    command->add_option("-o,--output", options->output, "write the plan file here");
+    options->addTo(*command);
+    command->callback([options, &exitCode] {
+        if (options->graph.empty() && options->problem.empty()) {
+            exitCode = report({contract::ErrorKind::Usage, "solve needs a GRAPH or --problem FILE"}, options->json);
+            return;
+        }
+        exitCode = options->problem.empty() ? solveGraph(*options) : solveProblem(*options);
+    });
+}
+
+} // namespace shardscope::planner::cli

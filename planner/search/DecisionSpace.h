@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "planner/cost/OperatorPricer.h"
+#include "planner/search/Planner.h"
+
+namespace shardscope::planner {
+
+/// Operators that are alike in everything that decides bytes and seconds, neighbours and pins included.
+struct OperatorClass {
+    std::int32_t op = 0; ///< a representative
+    std::int32_t previous = -1;
+    std::int32_t next = -1;
+    bool endsBlock = false;
+    std::vector<contract::Placement> placements; ///< what is allowed; equal for all members
+    std::vector<PlacementBytes> bytes;           ///< of each placement
+};
+
+/// Operators that share one storage and hence one placement: an owner and those tied to it.
+struct Unit {
+    std::vector<std::int32_t> operators; ///< owner first
+    std::vector<std::int32_t> classes;
+};
+
+/// Units that are decided together: the operators of a block where recomputation is open, else a single unit.
+struct Bundle {
+    std::vector<Unit> units;
+    std::array<bool, 2> recomputeAllowed{true, false}; ///< [off, on]
+};
+
+/// Bundles that are alike.
+struct BundleGroup {
+    std::vector<Bundle> members; ///< in forward order; all alike but for operator indices
+    const Bundle& front() const { return members.front(); }
+};
+
+/// Everything a request leaves open, with what does not depend on the batch worked out once.
+class DecisionSpace {
+public:
+    /// Errors: Usage for contradictory requests, BadInput for clusters that cannot run them.
+    static contract::Result<DecisionSpace> create(const PlanRequest& request);
+
+    const PlanRequest& request() const { return m_request; }
+    const contract::Preset& preset() const { return m_preset; }
+    const OperatorPricer& pricer() const { return m_pricer; }
+    const std::vector<OperatorClass>& classes() const { return m_classes; }
+    const std::vector<BundleGroup>& groups() const { return m_groups; }
+    const std::vector<std::int32_t>& operatorClasses() const { return m_operatorClass; }
+    const std::vector<std::string>& notes() const { return m_notes; }
+    const std::vector<bool>& pinned() const { return m_pinned; }
+    /// One block of each kind, and what lies outside blocks: enough to size live memory.
+    const std::vector<contract::Operator>& sample() const { return m_sample; }
+    /// For each block of sample(): whether it may and whether it must be recomputed.
+    const std::vector<std::array<bool, 2>>& sampleRecompute() const { return m_sampleRecompute; }
+
+    std::int64_t ranks() const { return m_request.cluster.devices(); }
+    std::int32_t slotCount() const { return 1 + m_request.prefetchDepth; }
+
+    struct Batch {
+        std::int64_t samples = 1;
+        std::int64_t accumulate = 1;
+        std::int64_t product() const { return samples * accumulate; }
+    };
+    /// Candidates in ascending micro-batch. Automatic batches: every one up to 32, then 16 an octave.
+    const std::vector<Batch>& batches() const { return m_batches; }
+
+private:
+    explicit DecisionSpace(const PlanRequest& request, const contract::Preset& preset);
+    contract::Result<void> resolvePlacements();
+    contract::Result<void> chooseBatches();
+    void resolveRecompute();
+    void buildClasses();
+    void buildGroups();
+    void buildSample();
+    std::vector<contract::Placement> openPlacements(const contract::Operator& op) const;
+    contract::Placement legalPlacement(const contract::Operator& op, contract::Placement placement);
+    std::string classKey(std::int32_t op) const;
+
+    PlanRequest m_request;
+    contract::Preset m_preset;
+    OperatorPricer m_pricer;
+    std::vector<std::int32_t> m_owners;
+    std::vector<std::vector<contract::Placement>> m_placements; ///< per operator
+    std::vector<bool> m_pinned;
+    std::vector<std::array<bool, 2>> m_recompute; ///< per operator [off, on]
+    std::vector<std::int32_t> m_operatorClass;
+    std::vector<OperatorClass> m_classes;
+    std::vector<BundleGroup> m_groups;
+    std::vector<contract::Operator> m_sample;
+    std::vector<std::array<bool, 2>> m_sampleRecompute;
+    std::vector<Batch> m_batches;
+    std::vector<std::string> m_notes;
+};
+
+/// '*' matches any run of characters, '?' one.
+bool globMatches(std::string_view pattern, std::string_view text);
+
+} // namespace shardscope::planner

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "planner/search/Reasons.h"
+
+#include <algorithm>
+
+#include "runtime/contract/Bytes.h"
+
+namespace shardscope::planner {
+
+using contract::Placement;
+
+namespace {
+
+constexpr std::size_t index(std::int32_t value) { return static_cast<std::size_t>(value); }
+
+/// Bytes of state and picoseconds of a unit (an owner and those tied to it) under one placement.
+struct UnitPrice {
+    std::int64_t bytes = 0;
+    std::int64_t picoseconds = 0;
+};
+
+struct Flip {
+    std::int64_t bytes = 0;
+    Placement placement;
+};
+
+/// Walks budgets upwards until the placement differs, then bisects to a MiB.
+std::optional<Flip> findFlip(const Planner& planner, const PlanResult& plan, std::int32_t op, std::int64_t largestBudget,
+                             const SearchBudget& budget) {
+    constexpr int kSteps = 24;
+    const Placement chosen = plan.operators[index(op)].placement;
+    const auto placementAt = [&](std::int64_t limit) -> std::optional<Placement> {
+        const PlanResultPointer other = planner.solve(limit, budget);
+        if (!other->feasible || other->cancelled)
+            return std::nullopt;
+        return other->operators[index(op)].placement;
+    };
+    std::int64_t low = plan.limitBytes;
+    const std::int64_t step = (largestBudget - low) / kSteps;
+    if (step <= 0)
+        return std::nullopt;
+    std::optional<Flip> flip;
+    for (int i = 0; i < kSteps && !flip; ++i) {
+        const std::int64_t high = low + step;
+        const auto placement = placementAt(high);
+        if (!placement)
+            return std::nullopt;
+        if (*placement != chosen)
+            flip = Flip{high, *placement};
+        else
+            low = high;
+    }
+    while (flip && flip->bytes - low > contract::kMiB) {
+        const std::int64_t middle = low + (flip->bytes - low) / 2;
+        const auto placement = placementAt(middle);
+        if (!placement)
+            return std::nullopt;
+        if (*placement != chosen)
+            flip = Flip{middle, *placement};
+        else
+            low = middle;
+    }
+    return flip;
+}
+
+} // namespace
+
+std::vector<Reason> explainOperator(const Planner& planner, const PlanSearch& search, const PlanResult& plan, std::int32_t op,
+                                    std::int64_t largestBudget, const SearchBudget& budget) {
+    const DecisionSpace& space = search.space();
+    if (!plan.feasible || op < 0 || index(op) >= plan.operators.size())
+        return {};
+    const auto& operators = space.request().graph->operators;
+    const std::vector<std::int32_t> owners = contract::storageOwners(operators);
+    const std::int32_t owner = owners[index(op)];
+    std::size_t batchIndex = 0;
+    while (batchIndex < space.batches().size() && (space.batches()[batchIndex].samples != plan.training.microBatch ||
+                                                   space.batches()[batchIndex].accumulate != plan.training.accumulate))
+        ++batchIndex;
+    if (batchIndex == space.batches().size())
+        return {};
+    const BatchTable& table = search.table(batchIndex);
+    const auto price = [&](std::size_t placement) {
+        UnitPrice total;
+        for (std::size_t i = 0; i < operators.size(); ++i) {
+            if (owners[i] != owner)
+                continue;
+            const std::int32_t c = space.operatorClasses()[i];
+            total.bytes += space.classes()[index(c)].bytes[placement].state.total();
+            total.picoseconds += table.picoseconds(c, static_cast<std::int32_t>(placement), plan.operators[i].recompute);
+        }
+        return total;
+    };
+    const std::vector<Placement>& placements = space.classes()[index(space.operatorClasses()[index(owner)])].placements;
+    const Placement chosen = plan.operators[index(owner)].placement;
+    const auto at = std::find(placements.begin(), placements.end(), chosen);
+    if (at == placements.end())
+        return {};
+    const UnitPrice now = price(static_cast<std::size_t>(at - placements.begin()));
+
+    std::vector<Reason> reasons;
+    for (std::size_t p = 0; p < placements.size(); ++p) {
+        if (placements[p] == chosen || (placements[p].kind == chosen.kind && placements[p].kind == contract::PlacementKind::Shard))
+            continue;
+        const UnitPrice other = price(p);
+        const Reason reason{placements[p], other.bytes - now.bytes,
+                            static_cast<double>(other.picoseconds - now.picoseconds) * 1e-12, std::nullopt, std::nullopt};
+        const auto same = std::find_if(reasons.begin(), reasons.end(), [&](const Reason& known) {
+            return known.alternative.kind == reason.alternative.kind;
+        });
+        if (same == reasons.end())
+            reasons.push_back(reason);
+        else if (reason.stepDeltaSeconds < same->stepDeltaSeconds)
+            *same = reason;
+    }
+    std::stable_sort(reasons.begin(), reasons.end(),
+                     [](const Reason& a, const Reason& b) { return a.stepDeltaSeconds < b.stepDeltaSeconds; });
+    if (!reasons.empty()) {
+        if (const auto flip = findFlip(planner, plan, op, largestBudget, budget)) {
+            reasons.front().flipBytes = flip->bytes;
+            reasons.front().flipPlacement = flip->placement;
+        }
+    }
+    return reasons;
+}
+
+} // namespace shardscope::planner
