@@ -1,2 +1,77 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-int main() { return 2; }
+// The training runtime's command line. Wiring only.
+#include <cstdio>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "runtime/launch/Coordinator.h"
+#include "runtime/launch/Measure.h"
+#include "runtime/launch/RunOptions.h"
+#include "runtime/launch/Show.h"
+#include "runtime/launch/Worker.h"
+
+using namespace shardscope;
+
+namespace {
+
+void addRunOptions(CLI::App& command, engine::RunOptions& options) {
+    command.add_option("PLAN", options.planPath, "plan file")->required();
+    command.add_option("--data", options.data, "builtin:addition, or a text file or folder, read as bytes")->required();
+    command.add_option("--device", options.device, "cpu or cuda")->capture_default_str();
+    command.add_option("--workers", options.workers, "number of ranks (default: the plan's)")->check(CLI::Range(1, 4096));
+    command.add_option("--steps", options.steps, "optimizer steps in all")->check(CLI::Range(1, 1000000000))->capture_default_str();
+    command.add_option("--seed", options.seed, "of weights and data")->check(CLI::Range(0LL, 1LL << 53))->capture_default_str();
+    command.add_option("--run-dir", options.runDirectory, "folder of the run (default: ./runs/NAME-TIME)");
+    command.add_flag("--resume", options.resume, "go on from the newest checkpoint in the run folder");
+    command.add_option("--checkpoint-every", options.checkpointEvery, "steps between checkpoints (0: at the end only)")
+        ->check(CLI::Range(0, 1000000000))->capture_default_str();
+    command.add_option("--learning-rate", options.learningRate, "instead of the plan's")->check(CLI::Range(0.0, 1000.0));
+    command.add_option("--timeout", options.timeoutSeconds, "seconds to wait for a rank inside a collective")
+        ->check(CLI::Range(0.1, 86400.0))->capture_default_str();
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    CLI::App app{"Trains what a Shardscope plan describes, with one process per rank."};
+    app.set_version_flag("--version", "shardscope-train " SHARDSCOPE_VERSION);
+    app.require_subcommand(1);
+
+    engine::RunOptions runOptions;
+    CLI::App* const run = app.add_subcommand("run", "coordinator and workers on this machine; telemetry on standard output");
+    addRunOptions(*run, runOptions);
+    run->add_option("--max-restarts", runOptions.maxRestarts, "restarts from the last checkpoint after a failure")
+        ->check(CLI::Range(0, 1000000))->capture_default_str();
+
+    engine::RunOptions workerOptions;
+    CLI::App* const worker = app.add_subcommand("worker", "one rank, started by torchrun, srun or mpirun");
+    addRunOptions(*worker, workerOptions);
+
+    engine::MeasureOptions measureOptions;
+    CLI::App* const measure = app.add_subcommand("measure", "measures this machine and writes a cluster file");
+    measure->add_option("--workers", measureOptions.workers, "ranks to measure with (default: one per core)")->check(CLI::Range(1, 256));
+    measure->add_option("-o,--output", measureOptions.output, "default: ~/.cache/shardscope/local.cluster.json");
+    measure->add_flag("--json", measureOptions.json, "print the cluster as JSON");
+
+    engine::ShowOptions showOptions;
+    CLI::App* const show = app.add_subcommand("show", "summary of a finished or running run");
+    show->add_option("RUN_DIR", showOptions.runDirectory, "folder of the run")->required();
+    show->add_flag("--json", showOptions.json, "print the summary as JSON");
+
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error) == 0 ? 0 : contract::exitCode(contract::ErrorKind::Usage);
+    }
+    if (run->parsed())
+        return engine::runCoordinator(runOptions);
+    if (worker->parsed())
+        return engine::runWorker(workerOptions);
+    const auto done = measure->parsed() ? engine::runMeasure(measureOptions) : engine::runShow(showOptions);
+    if (!done) {
+        std::fprintf(stderr, "shardscope-train: %s\n", done.error().message.c_str());
+        return contract::exitCode(done.error().kind);
+    }
+    return 0;
+}

@@ -6,6 +6,7 @@
 #include <QUndoCommand>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "app/document/SessionFile.h"
 #include "app/look/Units.h"

@@ -36,7 +36,8 @@ std::optional<std::string> commonPattern(const planner::Graph& graph, const std:
     const contract::Operator& first = graph.operators[static_cast<std::size_t>(operators.front())];
     if (first.block < 0 || first.name.size() <= first.blockName.size())
         return std::nullopt;
-    const std::string pattern = "*" + first.name.substr(first.blockName.size());
+    std::string pattern(1, '*');
+    pattern.append(first.name, first.blockName.size());
     const std::set<std::int32_t> wanted(operators.begin(), operators.end());
     for (std::size_t i = 0; i < graph.operators.size(); ++i)
         if (matchesGlob(pattern, graph.operators[i].name) != wanted.contains(static_cast<std::int32_t>(i)))

@@ -2,6 +2,7 @@
 #include "app/document/SessionFile.h"
 
 #include <QFileInfo>
+#include <nlohmann/json.hpp>
 
 #include "planner/cluster/Clusters.h"
 #include "planner/readers/Readers.h"

@@ -82,7 +82,7 @@ QComboBox[automatic="true"], QLineEdit[automatic="true"] { color: @secondary; }
 QComboBox[automatic="false"], QLineEdit[automatic="false"] { font-weight: 600; }
 QLineEdit[invalid="true"] { border: 1px solid @limit; }
 QComboBox::drop-down { border: none; width: 18px; }
-QComboBox::down-arrow { image: none; }
+QComboBox::down-arrow { image: url(:/look/chevron-@mode.svg); width: 14px; height: 14px; }
 QComboBox QAbstractItemView { background: @card; color: @text; border: 1px solid @line; padding: 4px;
     selection-background-color: @wash; selection-color: @text; }
 QSpinBox::up-button, QDoubleSpinBox::up-button, QSpinBox::down-button, QDoubleSpinBox::down-button { width: 0; border: none; }

@@ -138,12 +138,14 @@ int solveProblem(const SolveOptions& options) {
     limits.workLimit = options.workLimit;
     limits.timeLimitSeconds = options.timeLimitSeconds;
     limits.stop = interruptToken();
-    const AbstractAnswer answer = solveAbstractProblem(*problem, limits);
+    const auto answer = solveAbstractProblem(*problem, limits);
+    if (!answer)
+        return report(answer.error(), options.json);
     // An abstract answer is data for programs: it is JSON with or without --json.
-    fmt::print("{}\n", toJson(answer).dump(2));
+    fmt::print("{}\n", toJson(*answer).dump(2));
     if (interruptToken().stop_requested())
         return 130;
-    return answer.feasible ? 0 : contract::exitCode(contract::ErrorKind::Infeasible);
+    return answer->feasible ? 0 : contract::exitCode(contract::ErrorKind::Infeasible);
 }
 
 } // namespace

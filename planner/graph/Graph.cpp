@@ -4,6 +4,7 @@
 #include "runtime/contract/Plan.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 

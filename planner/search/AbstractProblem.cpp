@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "planner/search/AbstractProblem.h"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <chrono>
 #include <map>
@@ -8,7 +10,6 @@
 #include <set>
 #include <tuple>
 #include <utility>
-#include <nlohmann/json.hpp>
 
 namespace shardscope::planner {
 

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "runtime/contract/Json.h"
 #include "runtime/data/Safetensors.h"

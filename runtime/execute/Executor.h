@@ -61,6 +61,7 @@ public:
     const BufferPool& pool() const { return m_pool; }
     const std::vector<TracedInstruction>& trace() const { return m_trace; }
     int rank() const { return m_group.rank(); }
+    std::int64_t currentStep() const { return m_step; }
     /// What was going on when the latest step failed: "forward h.3.mlp.c_fc".
     std::string phase() const;
 

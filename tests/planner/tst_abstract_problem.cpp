@@ -2,6 +2,7 @@
 #include "planner/search/AbstractProblem.h"
 
 #include <QTest>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
