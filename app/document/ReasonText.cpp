@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/document/ReasonText.h"
+
+#include <QCoreApplication>
+#include <QStringList>
+
+#include "app/look/Units.h"
+
+namespace shardscope::app {
+
+namespace {
+
+QString translate(const char* text) { return QCoreApplication::translate("ReasonText", text); }
+
+QString capitalised(QString text) {
+    if (!text.isEmpty())
+        text[0] = text[0].toUpper();
+    return text;
+}
+
+/// What the chosen placement does against one alternative.
+QString tradeText(const planner::Reason& reason) {
+    const QString other = placementWord(reason.alternative);
+    const std::int64_t bytes = reason.stateDeltaBytes;
+    const double seconds = reason.stepDeltaSeconds;
+    QString memory, time;
+    if (bytes > 0)
+        memory = translate("saves %1").arg(bytesText(bytes));
+    else if (bytes < 0)
+        memory = translate("takes %1 more").arg(bytesText(-bytes));
+    else
+        memory = translate("takes the same memory");
+    if (seconds < 0)
+        time = translate("costs %1 a step").arg(secondsText(-seconds));
+    else if (seconds > 0)
+        time = translate("saves %1 a step").arg(secondsText(seconds));
+    else
+        time = translate("is as fast");
+    return translate("%1 and %2 against %3").arg(memory, time, other);
+}
+
+} // namespace
+
+QString reasonText(const contract::Placement& placement, bool isPinned, const std::vector<planner::Reason>& reasons) {
+    QStringList sentences;
+    if (isPinned)
+        sentences << translate("Pinned by you.");
+    bool isFirst = true;
+    for (const planner::Reason& reason : reasons) {
+        sentences << (isFirst ? translate("%1: %2.").arg(capitalised(placementWord(placement)), tradeText(reason))
+                              : capitalised(tradeText(reason)) + '.');
+        isFirst = false;
+    }
+    for (const planner::Reason& reason : reasons) {
+        if (!reason.flipBytes || !reason.flipPlacement)
+            continue;
+        sentences << translate("%1 from %2 up.").arg(capitalised(placementWord(*reason.flipPlacement)), gibText(*reason.flipBytes, 2));
+        break;
+    }
+    return sentences.join(' ');
+}
+
+} // namespace shardscope::app

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <QString>
+#include <QStringList>
+
+#include "app/work/Answer.h"
+
+namespace shardscope::app {
+
+enum class VerdictKind { Waiting, Fits, Tight, Beyond, DoesNotFit, Contradiction };
+
+/// What the window says about an answer, in words.
+struct Verdict {
+    VerdictKind kind = VerdictKind::Waiting;
+    QString headline; ///< "Fits"
+    QString detail;   ///< "peak 22.6 of 23.6 GiB, 1.0 spare"
+    QString rate;     ///< "203,100 tokens/s"
+    QString numbers;  ///< "25,400 per GPU · MFU 37 % · ..."
+    std::int64_t remedyBytes = 0; ///< the smallest budget that works, when this one does not
+};
+
+/// `comparison` may be null or of an older answer; then nothing is said about FSDP.
+Verdict verdictOf(const Answer& answer, const Comparison* comparison);
+
+/// "Best plan, proven for this cost model" or the certified gap.
+QString proofText(const planner::PlanResult& plan);
+
+/// "GPU", "CPU worker": what a device of the cluster is called.
+QString deviceWord(const contract::Cluster& cluster, std::int64_t count);
+
+/// "tokens/s", or "images/s" for graphs without text.
+QString rateUnit(const planner::Graph& graph);
+double unitsPerSample(const planner::Graph& graph);
+
+} // namespace shardscope::app

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/run/TrainCheck.h"
+
+#include <QCoreApplication>
+#include <QDateTime>
+#include <QStandardPaths>
+
+#include "app/document/Verdict.h"
+
+namespace shardscope::app {
+
+namespace {
+
+QString translate(const char* text) { return QCoreApplication::translate("TrainCheck", text); }
+
+} // namespace
+
+TrainCheck checkTraining(const AnswerPointer& answer) {
+    TrainCheck check;
+    check.buttonText = translate("Train");
+    if (!answer || !answer->plan) {
+        check.reason = translate("There is no plan to train");
+        return check;
+    }
+    const contract::Cluster& cluster = answer->choices->cluster;
+    const planner::PlanResult& plan = *answer->plan;
+    check.buttonText = translate("Train on %1 %2").arg(cluster.devices()).arg(deviceWord(cluster, cluster.devices()));
+    const auto& graph = plan.request.graph;
+    const bool isOurs = graph && graph->architecture && graph->architecture->isGpt2();
+    if (!isOurs) {
+        const QString family = graph ? QString::fromStdString(graph->family) : translate("this graph");
+        check.reason = translate("Our engine does not train %1 yet").arg(family);
+        return check;
+    }
+    if (!cluster.isCpu) {
+        check.canReplan = true;
+        check.reason = translate("This plan is for %1 %2; this machine has none").arg(cluster.devices()).arg(QString::fromStdString(cluster.device.name));
+        return check;
+    }
+    if (!plan.feasible) {
+        check.reason = translate("No plan fits this budget");
+        return check;
+    }
+    if (!QString::fromStdString(plan.training.precision).startsWith(QLatin1String("fp32"))) {
+        check.reason = translate("CPU workers train in fp32; this plan is %1").arg(QString::fromStdString(plan.training.precision));
+        return check;
+    }
+    return check;
+}
+
+TrainSettings defaultSettings(const planner::Graph& graph) {
+    TrainSettings settings;
+    if (graph.name.starts_with("demo"))
+        settings.learningRate = 1e-3;
+    settings.runDirectory = QStandardPaths::writableLocation(QStandardPaths::AppLocalDataLocation) + QStringLiteral("/runs/") +
+                            QString::fromStdString(graph.name) + '-' + QDateTime::currentDateTime().toString(QStringLiteral("yyyyMMdd-HHmmss"));
+    return settings;
+}
+
+} // namespace shardscope::app

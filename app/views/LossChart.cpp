@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/views/LossChart.h"
+
+#include <QChart>
+#include <QChartView>
+#include <QEvent>
+#include <QGraphicsLayout>
+#include <QLegend>
+#include <QLineSeries>
+#include <QScatterSeries>
+#include <QVBoxLayout>
+#include <QValueAxis>
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/layout/Ticks.h"
+#include "app/look/Theme.h"
+
+namespace shardscope::app {
+
+QList<QPointF> decimate(const QList<QPointF>& points, int pixels) {
+    if (pixels < 1 || points.size() <= 2 * static_cast<qsizetype>(pixels))
+        return points;
+    const double first = points.first().x(), span = std::max(points.last().x() - first, 1e-12);
+    QList<QPointF> result;
+    for (qsizetype i = 0; i < points.size();) {
+        const int bucket = std::min(pixels - 1, static_cast<int>((points[i].x() - first) / span * pixels));
+        qsizetype low = i, high = i, end = i;
+        while (end < points.size() && std::min(pixels - 1, static_cast<int>((points[end].x() - first) / span * pixels)) == bucket) {
+            if (points[end].y() < points[low].y())
+                low = end;
+            if (points[end].y() > points[high].y())
+                high = end;
+            ++end;
+        }
+        result << points[std::min(low, high)];
+        if (low != high)
+            result << points[std::max(low, high)];
+        i = end;
+    }
+    return result;
+}
+
+LossChart::LossChart(QWidget* parent)
+    : QWidget(parent), m_chart(new QChart), m_view(new QChartView(m_chart, this)), m_loss(new QLineSeries(m_chart)),
+      m_evaluations(new QScatterSeries(m_chart)), m_steps(new QValueAxis(m_chart)), m_values(new QValueAxis(m_chart)) {
+    setAccessibleName(tr("Loss over steps"));
+    m_chart->addSeries(m_loss);
+    m_chart->addSeries(m_evaluations);
+    m_chart->addAxis(m_steps, Qt::AlignBottom);
+    m_chart->addAxis(m_values, Qt::AlignLeft);
+    m_loss->setName(tr("training"));
+    m_evaluations->setName(tr("evaluation"));
+    m_evaluations->setMarkerSize(8);
+    for (QAbstractSeries* series : {static_cast<QAbstractSeries*>(m_loss), static_cast<QAbstractSeries*>(m_evaluations)}) {
+        series->attachAxis(m_steps);
+        series->attachAxis(m_values);
+    }
+    m_chart->legend()->setAlignment(Qt::AlignTop);
+    m_chart->legend()->setMarkerShape(QLegend::MarkerShapeCircle);
+    m_chart->setMargins({0, 0, 4, 0});
+    m_chart->layout()->setContentsMargins(0, 0, 0, 0);
+    m_chart->setBackgroundRoundness(0);
+    m_steps->setLabelsFont(smallFont());
+    m_values->setLabelsFont(smallFont());
+    m_steps->setTitleText(tr("step"));
+    m_steps->setTitleFont(smallFont());
+    m_steps->setLabelFormat(QStringLiteral("%d"));
+    m_chart->legend()->setFont(smallFont());
+    m_view->setRenderHint(QPainter::Antialiasing);
+    m_view->setFrameShape(QFrame::NoFrame);
+    m_view->setFocusPolicy(Qt::NoFocus);
+    auto* layout = new QVBoxLayout(this);
+    layout->setContentsMargins(0, 0, 0, 0);
+    layout->addWidget(m_view);
+    m_steps->setRange(0, 1);
+    m_values->setRange(0, 1);
+    m_chart->setVisible(false);
+    applyColors();
+}
+
+LossChart::~LossChart() = default;
+
+void LossChart::applyColors() {
+    const Colors& colors = colorsOf(this);
+    m_chart->setBackgroundBrush(colors.card);
+    m_chart->setBackgroundPen(Qt::NoPen);
+    m_view->setBackgroundBrush(colors.card);
+    m_loss->setPen(QPen(colors.accent, 2));
+    m_evaluations->setColor(colors.activations);
+    m_evaluations->setBorderColor(colors.card);
+    m_chart->legend()->setLabelColor(colors.secondary);
+    for (QValueAxis* axis : {m_steps, m_values}) {
+        axis->setLabelsColor(colors.secondary);
+        axis->setTitleBrush(colors.secondary);
+        axis->setGridLineColor(colors.grid);
+        axis->setLinePenColor(colors.line);
+    }
+}
+
+void LossChart::changeEvent(QEvent* event) {
+    if (event->type() == QEvent::PaletteChange)
+        applyColors();
+    QWidget::changeEvent(event);
+}
+
+void LossChart::setRecord(const RunRecord& record) {
+    QList<QPointF> points;
+    points.reserve(static_cast<qsizetype>(record.steps().size()));
+    double low = 1e300, high = -1e300;
+    const auto include = [&](double value) {
+        if (!std::isfinite(value))
+            return false;
+        low = std::min(low, value);
+        high = std::max(high, value);
+        return true;
+    };
+    for (const contract::StepEvent& step : record.steps())
+        if (include(step.loss))
+            points << QPointF(static_cast<double>(step.step), step.loss);
+    QList<QPointF> evaluations;
+    for (const contract::EvaluationEvent& evaluation : record.evaluations())
+        if (include(evaluation.loss))
+            evaluations << QPointF(static_cast<double>(evaluation.step), evaluation.loss);
+    m_chart->setVisible(!points.isEmpty());
+    m_chart->legend()->setVisible(!evaluations.isEmpty());
+    if (points.isEmpty())
+        return;
+    m_loss->replace(decimate(points, std::max(50, m_view->width())));
+    m_evaluations->replace(evaluations);
+    const double last = std::max(points.last().x(), static_cast<double>(record.stepsAsked()));
+    const Ticks steps = niceTicks(0, std::max(1.0, last), 8);
+    m_steps->setRange(0, std::max(1.0, last));
+    m_steps->setTickType(QValueAxis::TicksDynamic);
+    m_steps->setTickInterval(std::max(1.0, steps.step));
+    // The axis ends on round values, so that its labels are round.
+    const double margin = std::max(1e-6, (high - low) * 0.08);
+    const Ticks values = niceTicks(std::max(0.0, low - margin), high + margin, 6);
+    m_values->setTickType(QValueAxis::TicksDynamic);
+    m_values->setTickInterval(values.step);
+    m_values->setRange(std::floor(std::max(0.0, low - margin) / values.step) * values.step, std::ceil((high + margin) / values.step) * values.step);
+    m_values->setLabelFormat(QStringLiteral("%.%1f").arg(values.decimals));
+    setAccessibleDescription(tr("Loss %1 at step %2").arg(points.last().y(), 0, 'f', 3).arg(points.last().x()));
+}
+
+} // namespace shardscope::app

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <QWidget>
+
+#include "app/run/RunRecord.h"
+
+class QChart;
+class QChartView;
+class QLineSeries;
+class QScatterSeries;
+class QValueAxis;
+
+namespace shardscope::app {
+
+/// Loss over steps, with evaluations as points. Decimated to two points a pixel.
+class LossChart : public QWidget {
+    Q_OBJECT
+public:
+    explicit LossChart(QWidget* parent = nullptr);
+    ~LossChart() override;
+    void setRecord(const RunRecord& record);
+
+protected:
+    void changeEvent(QEvent* event) override;
+
+private:
+    void applyColors();
+    QChart* m_chart;
+    QChartView* m_view;
+    QLineSeries* m_loss;
+    QScatterSeries* m_evaluations;
+    QValueAxis* m_steps;
+    QValueAxis* m_values;
+};
+
+/// At most two points for each of `pixels` equal parts of the range: the smallest and the largest, in order.
+QList<QPointF> decimate(const QList<QPointF>& points, int pixels);
+
+/// Memory of every rank: measured over predicted, by category.
+class MemoryBars : public QWidget {
+    Q_OBJECT
+public:
+    explicit MemoryBars(QWidget* parent = nullptr);
+    void setWorkers(const std::vector<RunWorker>& workers);
+    QSize minimumSizeHint() const override { return {200, 120}; }
+
+protected:
+    void paintEvent(QPaintEvent* event) override;
+    bool event(QEvent* event) override;
+
+private:
+    QRectF plot() const;
+    std::vector<RunWorker> m_workers;
+};
+
+} // namespace shardscope::app

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <QWidget>
+
+#include "app/work/Answer.h"
+
+class QLabel;
+
+class QStackedWidget;
+
+namespace shardscope::app {
+
+class BudgetField;
+class Card;
+class CommunicationTable;
+class DataTable;
+class Document;
+class FrontierView;
+class OperatorMap;
+class OperatorTable;
+class PlansTable;
+class TabStrip;
+
+/// The centre of the window while planning: map, budget, and tables below.
+class PlanPage : public QWidget {
+    Q_OBJECT
+public:
+    explicit PlanPage(Document& document, QWidget* parent = nullptr);
+    OperatorMap& map() { return *m_map; }
+    FrontierView& frontier() { return *m_frontier; }
+    void showTableTwin(bool shown);
+    bool isTableTwinShown() const;
+    void setFolded(bool folded);
+
+Q_SIGNALS:
+    void tableTwinShown(bool shown);
+
+private:
+    QWidget* buildMap();
+    QWidget* buildBudget();
+    QWidget* buildTabs();
+    void connectMap();
+    void showAnswer();
+    void showFrontier();
+    void showPlans();
+    void showFlip();
+    void setCompared(bool held);
+
+    Document& m_document;
+    Card* m_mapCard = nullptr;
+    OperatorMap* m_map;
+    OperatorTable* m_operatorTable;
+    DataTable* m_operatorView = nullptr;
+    QWidget* m_twin = nullptr;
+    QStackedWidget* m_mapPages = nullptr;
+    FrontierView* m_frontier;
+    BudgetField* m_budget = nullptr;
+    QLabel* m_flip = nullptr;
+    CommunicationTable* m_communicationTable;
+    PlansTable* m_plansTable;
+    DataTable* m_communicationView = nullptr;
+    DataTable* m_plansView = nullptr;
+    TabStrip* m_tabs = nullptr;
+    QStackedWidget* m_tabPages = nullptr;
+    int m_dragKey = 0;
+    bool m_isComparing = false;
+};
+
+} // namespace shardscope::app

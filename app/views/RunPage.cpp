@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/views/RunPage.h"
+
+#include <QHBoxLayout>
+#include <QHeaderView>
+#include <QLabel>
+#include <QLineEdit>
+#include <QProgressBar>
+#include <QPushButton>
+#include <QScrollBar>
+#include <QVBoxLayout>
+
+#include "app/look/Theme.h"
+#include "app/run/Trainer.h"
+#include "app/tables/OperatorTable.h"
+#include "app/tables/RunTables.h"
+#include "app/views/Card.h"
+#include "app/views/DataTable.h"
+#include "app/views/LossChart.h"
+
+namespace shardscope::app {
+
+RunPage::RunPage(Trainer& trainer, QWidget* parent)
+    : QWidget(parent), m_trainer(trainer), m_headline(new QLabel(this)), m_folder(makeLabel({}, "secondary", this)),
+      m_progress(new QProgressBar(this)), m_stop(new QPushButton(tr("Stop"), this)), m_loss(new LossChart(this)),
+      m_memory(new MemoryBars(this)), m_workers(new WorkersTable(this)), m_log(new LogTable(this)) {
+    auto* head = new Card({}, this);
+    head->setFixedHeight(72);
+    m_headline->setStyleSheet(QStringLiteral("font-size: 18px; font-weight: 600;"));
+    m_headline->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+    m_folder->setTextInteractionFlags(Qt::TextSelectableByMouse);
+    m_folder->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+    m_progress->setTextVisible(false);
+    m_progress->setAccessibleName(tr("Progress of the run"));
+    m_stop->setToolTip(tr("Finishes the step and saves a checkpoint; pressed again it ends at once"));
+    connect(m_stop, &QPushButton::clicked, &m_trainer, &Trainer::stop);
+    auto* words = new QVBoxLayout;
+    words->setSpacing(3);
+    words->addWidget(m_headline);
+    words->addWidget(m_folder);
+    auto* row = new QHBoxLayout;
+    row->setSpacing(16);
+    row->addLayout(words, 1);
+    m_progress->setFixedWidth(180);
+    row->addWidget(m_progress);
+    row->addWidget(m_stop);
+    head->body()->addLayout(row);
+    head->layout()->setContentsMargins(kCardMargin, 8, kCardMargin, 8);
+
+    auto* loss = new Card(tr("Loss"), this);
+    loss->body()->addWidget(m_loss);
+    loss->setMinimumHeight(220);
+    auto* memory = new Card(tr("Memory on a device, measured over predicted"), this);
+    memory->body()->addWidget(m_memory);
+    memory->setMinimumHeight(220);
+    auto* charts = new QHBoxLayout;
+    charts->setSpacing(kGap);
+    charts->addWidget(loss, 3);
+    charts->addWidget(memory, 2);
+
+    auto* workers = new Card(tr("Workers"), this);
+    auto* workersView = new DataTable(m_workers, kSortRole, tr("Workers"), workers);
+    workers->body()->addWidget(workersView);
+    auto* log = new Card(tr("Log"), this);
+    auto* filter = new QLineEdit(log);
+    filter->setPlaceholderText(tr("Filter"));
+    filter->setAccessibleName(tr("Filter the log"));
+    filter->setClearButtonEnabled(true);
+    filter->setMaximumWidth(200);
+    log->header()->addStretch();
+    log->header()->addWidget(filter);
+    m_logView = new DataTable(m_log, kSortRole, tr("Log"), log);
+    m_logView->horizontalHeader()->setSectionResizeMode(QHeaderView::Fixed);
+    m_logView->horizontalHeader()->setSectionResizeMode(LogTable::Text, QHeaderView::Stretch);
+    m_logView->setColumnWidth(LogTable::Time, 64);
+    m_logView->setColumnWidth(LogTable::Who, 62);
+    m_logView->setColumnWidth(LogTable::Level, 62);
+    m_logView->verticalHeader()->setDefaultSectionSize(21);
+    connect(filter, &QLineEdit::textChanged, m_logView, &DataTable::setFilter);
+    log->body()->addWidget(m_logView);
+    auto* below = new QHBoxLayout;
+    below->setSpacing(kGap);
+    below->addWidget(workers, 1);
+    below->addWidget(log, 1);
+
+    auto* column = new QVBoxLayout(this);
+    column->setContentsMargins(0, 0, 0, 0);
+    column->setSpacing(kGap);
+    column->addWidget(head);
+    column->addLayout(charts, 3);
+    column->addLayout(below, 2);
+
+    connect(&trainer, &Trainer::recordChanged, this, &RunPage::refresh);
+    connect(&trainer, &Trainer::stateChanged, this, &RunPage::refresh);
+    refresh();
+}
+
+void RunPage::refresh() {
+    showRecord(m_trainer.record());
+    const auto state = m_trainer.state();
+    if (state == Trainer::State::Idle)
+        m_headline->setText(tr("No run yet"));
+    m_folder->setText(state == Trainer::State::Idle ? tr("Train starts one from the plan; File > Attach to run follows one that exists")
+                                                    : m_trainer.runDirectory());
+    m_stop->setEnabled(m_trainer.isActive());
+    m_stop->setText(state == Trainer::State::Stopping ? tr("Stop at once") : tr("Stop"));
+    m_progress->setVisible(m_trainer.isActive());
+}
+
+void RunPage::showRecord(const RunRecord& record) {
+    m_headline->setText(record.headline());
+    m_headline->setToolTip(record.headline());
+    m_progress->setMaximum(static_cast<int>(record.stepsAsked()));
+    m_progress->setValue(record.steps().empty() ? 0 : static_cast<int>(record.steps().back().step));
+    m_loss->setRecord(record);
+    m_memory->setWorkers(record.workers());
+    m_workers->setWorkers(record.workers());
+    QScrollBar* bar = m_logView->verticalScrollBar();
+    const bool isAtEnd = bar->value() >= bar->maximum() - 2;
+    m_log->setLog(record.log());
+    if (isAtEnd)
+        m_logView->scrollToBottom();
+}
+
+} // namespace shardscope::app

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <QWidget>
+
+class QLabel;
+class QProgressBar;
+class QPushButton;
+
+namespace shardscope::app {
+
+class DataTable;
+class LogTable;
+class LossChart;
+class MemoryBars;
+class RunRecord;
+class Trainer;
+class WorkersTable;
+
+/// A run: loss, memory measured over predicted, workers and log.
+class RunPage : public QWidget {
+    Q_OBJECT
+public:
+    explicit RunPage(Trainer& trainer, QWidget* parent = nullptr);
+    /// Shows a record without a trainer: for pictures.
+    void showRecord(const RunRecord& record);
+    LossChart& lossChart() { return *m_loss; }
+    MemoryBars& memoryBars() { return *m_memory; }
+
+private:
+    void refresh();
+
+    Trainer& m_trainer;
+    QLabel* m_headline;
+    QLabel* m_folder;
+    QProgressBar* m_progress;
+    QPushButton* m_stop;
+    LossChart* m_loss;
+    MemoryBars* m_memory;
+    WorkersTable* m_workers;
+    LogTable* m_log;
+    DataTable* m_logView;
+};
+
+} // namespace shardscope::app

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/views/Tabs.h"
+
+#include <QKeyEvent>
+#include <QMouseEvent>
+#include <QPainter>
+
+#include "app/look/Theme.h"
+
+namespace shardscope::app {
+
+TabStrip::TabStrip(QWidget* parent) : QWidget(parent) {
+    setFocusPolicy(Qt::TabFocus);
+    setFixedHeight(32);
+}
+
+void TabStrip::addTab(const QString& title) {
+    m_titles << title;
+    setAccessibleName(m_titles.value(m_current));
+    update();
+}
+
+void TabStrip::setNote(const QString& note) {
+    m_note = note;
+    update();
+}
+
+void TabStrip::setCurrent(int index) {
+    if (index < 0 || index >= m_titles.size() || index == m_current)
+        return;
+    m_current = index;
+    setAccessibleName(m_titles.value(m_current));
+    update();
+    Q_EMIT currentChanged(index);
+}
+
+QRectF TabStrip::tabRect(int index) const {
+    const QFontMetricsF metrics(bodyBoldFont());
+    double x = 0;
+    for (int i = 0; i < index; ++i)
+        x += metrics.horizontalAdvance(m_titles[i]) + 26;
+    return {x, 0, metrics.horizontalAdvance(m_titles[index]) + 12, static_cast<double>(height())};
+}
+
+void TabStrip::paintEvent(QPaintEvent*) {
+    const Colors& colors = colorsOf(this);
+    QPainter painter(this);
+    painter.setPen(colors.line);
+    painter.drawLine(0, height() - 1, width(), height() - 1);
+    double right = 0;
+    for (int i = 0; i < m_titles.size(); ++i) {
+        const QRectF box = tabRect(i);
+        const bool isCurrent = i == m_current;
+        painter.setFont(isCurrent ? bodyBoldFont() : bodyFont());
+        painter.setPen(isCurrent ? colors.text : colors.secondary);
+        painter.drawText(box, Qt::AlignCenter, m_titles[i]);
+        if (isCurrent)
+            painter.fillRect(QRectF(box.left(), height() - 2, box.width(), 2), colors.accent);
+        if (isCurrent && hasFocus()) {
+            painter.setRenderHint(QPainter::Antialiasing);
+            painter.setPen(QPen(colors.accent, 1));
+            painter.drawRoundedRect(box.adjusted(0.5, 4.5, -0.5, -5.5), 4, 4);
+            painter.setRenderHint(QPainter::Antialiasing, false);
+        }
+        right = box.right();
+    }
+    painter.setFont(smallFont());
+    painter.setPen(colors.secondary);
+    const double room = width() - right - 20;
+    painter.drawText(QRectF(right + 20, 0, room, height()), Qt::AlignRight | Qt::AlignVCenter,
+                     QFontMetricsF(painter.font()).elidedText(m_note, Qt::ElideRight, room));
+}
+
+void TabStrip::mousePressEvent(QMouseEvent* event) {
+    for (int i = 0; i < m_titles.size(); ++i)
+        if (tabRect(i).contains(event->position()))
+            setCurrent(i);
+}
+
+void TabStrip::keyPressEvent(QKeyEvent* event) {
+    if (event->key() == Qt::Key_Left)
+        setCurrent(m_current - 1);
+    else if (event->key() == Qt::Key_Right)
+        setCurrent(m_current + 1);
+    else
+        QWidget::keyPressEvent(event);
+}
+
+SegmentedSwitch::SegmentedSwitch(const QStringList& titles, QWidget* parent) : QWidget(parent), m_titles(titles) {
+    setFocusPolicy(Qt::StrongFocus);
+    setFixedSize(sizeHint());
+    setAccessibleName(titles.join(QStringLiteral(" or ")));
+    setAccessibleDescription(titles.value(0));
+}
+
+void SegmentedSwitch::setCurrent(int index) {
+    if (index < 0 || index >= m_titles.size() || index == m_current)
+        return;
+    m_current = index;
+    setAccessibleDescription(m_titles.value(index));
+    update();
+    Q_EMIT currentChanged(index);
+}
+
+void SegmentedSwitch::paintEvent(QPaintEvent*) {
+    const Colors& colors = colorsOf(this);
+    QPainter painter(this);
+    painter.setRenderHint(QPainter::Antialiasing);
+    painter.setPen(QPen(hasFocus() ? colors.accent : colors.line, 1));
+    painter.setBrush(colors.window);
+    painter.drawRoundedRect(QRectF(rect()).adjusted(0.5, 0.5, -0.5, -0.5), 7, 7);
+    const double each = (width() - 4.0) / static_cast<double>(m_titles.size());
+    for (int i = 0; i < m_titles.size(); ++i) {
+        const QRectF box(2 + each * i, 2, each, height() - 4.0);
+        if (i == m_current) {
+            painter.setPen(QPen(colors.line, 1));
+            painter.setBrush(colors.card);
+            painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), 5, 5);
+        }
+        painter.setFont(i == m_current ? bodyBoldFont() : bodyFont());
+        painter.setPen(i == m_current ? colors.text : colors.secondary);
+        painter.drawText(box, Qt::AlignCenter, m_titles[i]);
+    }
+}
+
+void SegmentedSwitch::mousePressEvent(QMouseEvent* event) {
+    setCurrent(static_cast<int>(event->position().x() * static_cast<double>(m_titles.size()) / width()));
+}
+
+void SegmentedSwitch::keyPressEvent(QKeyEvent* event) {
+    if (event->key() == Qt::Key_Left)
+        setCurrent(m_current - 1);
+    else if (event->key() == Qt::Key_Right)
+        setCurrent(m_current + 1);
+    else if (event->key() == Qt::Key_Space)
+        setCurrent((m_current + 1) % static_cast<int>(m_titles.size()));
+    else
+        QWidget::keyPressEvent(event);
+}
+
+} // namespace shardscope::app

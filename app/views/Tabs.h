@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <QWidget>
+
+class QStackedWidget;
+
+namespace shardscope::app {
+
+/// Headings in a row, the chosen one underlined; a text at the end of the row belongs to the chosen page.
+class TabStrip : public QWidget {
+    Q_OBJECT
+public:
+    explicit TabStrip(QWidget* parent = nullptr);
+    void addTab(const QString& title);
+    void setNote(const QString& note);
+    int current() const { return m_current; }
+    void setCurrent(int index);
+    QSize sizeHint() const override { return {300, 32}; }
+    QSize minimumSizeHint() const override { return {200, 32}; }
+
+Q_SIGNALS:
+    void currentChanged(int index);
+
+protected:
+    void paintEvent(QPaintEvent* event) override;
+    void mousePressEvent(QMouseEvent* event) override;
+    void keyPressEvent(QKeyEvent* event) override;
+
+private:
+    QRectF tabRect(int index) const;
+    QStringList m_titles;
+    QString m_note;
+    int m_current = 0;
+};
+
+/// Two choices in one control, as in the toolbar.
+class SegmentedSwitch : public QWidget {
+    Q_OBJECT
+public:
+    explicit SegmentedSwitch(const QStringList& titles, QWidget* parent = nullptr);
+    int current() const { return m_current; }
+    void setCurrent(int index);
+    QSize sizeHint() const override { return {static_cast<int>(m_titles.size()) * 66 + 4, 28}; }
+
+Q_SIGNALS:
+    void currentChanged(int index);
+
+protected:
+    void paintEvent(QPaintEvent* event) override;
+    void mousePressEvent(QMouseEvent* event) override;
+    void keyPressEvent(QKeyEvent* event) override;
+
+private:
+    QStringList m_titles;
+    int m_current = 0;
+};
+
+} // namespace shardscope::app

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/views/VerdictView.h"
+
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QPainter>
+#include <QPushButton>
+
+#include "app/look/Theme.h"
+#include "app/look/Units.h"
+#include "app/views/PeakBarView.h"
+
+namespace shardscope::app {
+
+namespace {
+
+/// Room for the mark before the sentence.
+constexpr int kMark = 28;
+
+/// A label that gives way when the window is narrow and shows the rest on hover.
+class ElidedLabel : public QLabel {
+public:
+    using QLabel::QLabel;
+    QSize minimumSizeHint() const override { return {20, QLabel::minimumSizeHint().height()}; }
+
+protected:
+    void paintEvent(QPaintEvent*) override {
+        QPainter painter(this);
+        painter.setPen(palette().color(foregroundRole()));
+        const QString shown = fontMetrics().elidedText(text(), Qt::ElideRight, width());
+        painter.drawText(rect(), Qt::AlignLeft | Qt::AlignVCenter, shown);
+        if (shown != text() && toolTip() != text())
+            setToolTip(text());
+    }
+};
+
+} // namespace
+
+VerdictView::VerdictView(QWidget* parent)
+    : Card({}, parent), m_headline(new QLabel(this)), m_detail(new ElidedLabel(this)), m_rate(new QLabel(this)),
+      m_numbers(new ElidedLabel(this)), m_remedy(new QPushButton(this)), m_bar(new PeakBarView(this)) {
+    setAccessibleName(tr("Verdict"));
+    setFixedHeight(72);
+    m_headline->setStyleSheet(QStringLiteral("font-size: 18px; font-weight: 600;"));
+    m_rate->setProperty("role", "value");
+    m_numbers->setProperty("role", "secondary");
+    m_remedy->hide();
+    connect(m_remedy, &QPushButton::clicked, this, [this] { Q_EMIT smallestRequested(m_verdict.remedyBytes); });
+
+    auto* first = new QHBoxLayout;
+    first->setSpacing(10);
+    first->addWidget(m_headline);
+    first->addWidget(m_detail, 1);
+    auto* second = new QHBoxLayout;
+    second->setSpacing(10);
+    second->addWidget(m_rate);
+    second->addWidget(m_numbers, 1);
+    auto* words = new QVBoxLayout;
+    words->setSpacing(3);
+    words->setContentsMargins(kMark, 0, 0, 0);
+    words->addLayout(first);
+    words->addLayout(second);
+    auto* row = new QHBoxLayout;
+    row->setSpacing(20);
+    row->addLayout(words, 5);
+    row->addWidget(m_remedy);
+    row->addWidget(m_bar, 4);
+    body()->addLayout(row);
+    layout()->setContentsMargins(kCardMargin, 6, kCardMargin, 8);
+    static_cast<QVBoxLayout*>(layout())->setSpacing(0);
+}
+
+void VerdictView::setAnswer(const AnswerPointer& answer, const ComparisonPointer& comparison) {
+    m_verdict = answer ? verdictOf(*answer, comparison.get()) : Verdict{};
+    m_headline->setText(answer ? m_verdict.headline : tr("Planning"));
+    m_detail->setText(m_verdict.detail);
+    m_rate->setText(m_verdict.rate);
+    m_numbers->setText(m_verdict.numbers);
+    m_rate->setVisible(!m_verdict.rate.isEmpty());
+    m_remedy->setVisible(m_verdict.kind == VerdictKind::DoesNotFit && m_verdict.remedyBytes > 0);
+    m_remedy->setText(tr("Go to the smallest, %1").arg(gibText(m_verdict.remedyBytes, 2)));
+    m_bar->setPlan(answer ? answer->plan : nullptr, answer ? answer->choices->cardBytes() : 0);
+    m_bar->setVisible(answer && answer->plan);
+    setAccessibleDescription(m_verdict.headline + ' ' + m_verdict.detail + ". " + m_verdict.rate + ' ' + m_verdict.numbers);
+    update();
+}
+
+void VerdictView::paintEvent(QPaintEvent* event) {
+    Card::paintEvent(event);
+    const Colors& colors = colorsOf(this);
+    QPainter painter(this);
+    painter.setRenderHint(QPainter::Antialiasing);
+    QColor fill = colors.secondary;
+    Glyph glyph = Glyph::Check;
+    switch (m_verdict.kind) {
+    case VerdictKind::Waiting: return;
+    case VerdictKind::Fits: fill = colors.good; break;
+    case VerdictKind::Tight:
+        fill = colors.tight;
+        glyph = Glyph::Warning;
+        break;
+    case VerdictKind::Beyond:
+    case VerdictKind::DoesNotFit:
+    case VerdictKind::Contradiction:
+        fill = colors.limit;
+        glyph = Glyph::Error;
+        break;
+    }
+    const QRectF circle(kCardMargin, m_headline->geometry().center().y() - 8.0, 18, 18);
+    painter.setPen(Qt::NoPen);
+    painter.setBrush(fill);
+    painter.drawEllipse(circle);
+    drawGlyph(painter, glyph, circle, colors.dark ? colors.card : QColor(Qt::white));
+}
+
+} // namespace shardscope::app

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <QDir>
+#include <QFileDialog>
+#include <QFileInfo>
+#include <QSettings>
+
+#include "app/document/SessionFile.h"
+#include "app/views/MessageStrip.h"
+#include "app/views/WelcomePage.h"
+#include "app/window/MainWindow.h"
+#include "runtime/contract/Json.h"
+#include "runtime/contract/Plan.h"
+
+namespace shardscope::app {
+
+namespace {
+
+constexpr int kMostRecent = 10;
+const QString kRecentKey = QStringLiteral("recent");
+
+/// A file dialog that does not block: it lives in the window until it is answered.
+QFileDialog* openDialog(QWidget* parent, const QString& title, QFileDialog::FileMode mode, QFileDialog::AcceptMode accept, const QString& filter) {
+    auto* dialog = new QFileDialog(parent, title, {}, filter);
+    dialog->setAttribute(Qt::WA_DeleteOnClose);
+    dialog->setFileMode(mode);
+    dialog->setAcceptMode(accept);
+    dialog->open();
+    return dialog;
+}
+
+} // namespace
+
+void MainWindow::openPathByDialog(bool folder) {
+    auto* dialog = openDialog(this, folder ? tr("Open a graph folder") : tr("Open"), folder ? QFileDialog::Directory : QFileDialog::ExistingFile,
+                              QFileDialog::AcceptOpen,
+                              folder ? QString() : tr("Graphs, clusters, plans and sessions (*.json *.shardscope);;All files (*)"));
+    connect(dialog, &QFileDialog::fileSelected, this, [this](const QString& path) {
+        m_openingPath = path;
+        m_document.openPath(path);
+    });
+}
+
+void MainWindow::saveSessionByDialog(bool askAlways) {
+    if (!m_document.isOpen())
+        return;
+    if (!askAlways && !m_document.sessionPath().isEmpty()) {
+        m_document.saveSession(m_document.sessionPath());
+        return;
+    }
+    auto* dialog = openDialog(this, tr("Save session"), QFileDialog::AnyFile, QFileDialog::AcceptSave, tr("Sessions (*.shardscope)"));
+    dialog->setDefaultSuffix(QStringLiteral("shardscope"));
+    connect(dialog, &QFileDialog::fileSelected, this, [this](const QString& path) {
+        if (m_document.saveSession(path))
+            addRecent(path);
+    });
+}
+
+void MainWindow::savePlanByDialog() {
+    const auto answer = m_document.answer();
+    if (!answer || !answer->plan || !answer->plan->feasible) {
+        m_messages->showMessage(tr("There is no plan to save: nothing fits this budget."));
+        return;
+    }
+    auto* dialog = openDialog(this, tr("Save plan"), QFileDialog::AnyFile, QFileDialog::AcceptSave, tr("Plans (*.json)"));
+    dialog->setDefaultSuffix(QStringLiteral("json"));
+    dialog->selectFile(QString::fromStdString(answer->plan->request.graph->name) + QStringLiteral(".plan.json"));
+    connect(dialog, &QFileDialog::fileSelected, this, [this, answer](const QString& path) {
+        const contract::Plan plan = planner::emitPlan(*answer->plan, "shardscope " SHARDSCOPE_VERSION);
+        if (const auto written = contract::writeFileAtomically(path.toStdString(), contract::formatPlan(plan)); !written)
+            m_messages->showMessage(QString::fromStdString(written.error().message));
+        else
+            addRecent(path);
+    });
+}
+
+void MainWindow::attachByDialog() {
+    auto* dialog = openDialog(this, tr("Attach to a run folder"), QFileDialog::Directory, QFileDialog::AcceptOpen, {});
+    connect(dialog, &QFileDialog::fileSelected, this, [this](const QString& path) {
+        m_trainer.attach(path);
+        showMode(1);
+    });
+}
+
+QStringList MainWindow::recentFiles() const { return QSettings().value(kRecentKey).toStringList(); }
+
+void MainWindow::addRecent(const QString& path) {
+    QStringList files = recentFiles();
+    files.removeAll(path);
+    files.prepend(path);
+    QSettings().setValue(kRecentKey, QStringList(files.mid(0, kMostRecent)));
+    m_welcome->setRecentFiles(recentFiles());
+    Q_EMIT recentFilesChanged();
+}
+
+void MainWindow::autosave() {
+    if (m_autosavePath.isEmpty() || !m_document.isOpen())
+        return;
+    QDir().mkpath(QFileInfo(m_autosavePath).path());
+    // A failure to autosave must not disturb; saving by hand reports its own.
+    (void)contract::writeFileAtomically(m_autosavePath.toStdString(), formatSession(m_document.choices()));
+}
+
+void MainWindow::setAutosavePath(const QString& path) {
+    m_autosavePath = path;
+    if (QFileInfo::exists(path))
+        m_welcome->setRecentFiles(QStringList{path} + recentFiles());
+}
+
+} // namespace shardscope::app

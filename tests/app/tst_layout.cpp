@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <QTest>
+
+#include "app/layout/FrontierAxis.h"
+#include "app/layout/MapRows.h"
+#include "app/layout/PeakBar.h"
+#include "app/layout/Ticks.h"
+#include "app/look/Colors.h"
+#include "app/look/Units.h"
+#include "app/support/Samples.h"
+#include "app/views/LossChart.h"
+#include "runtime/contract/Bytes.h"
+
+using namespace shardscope;
+using namespace shardscope::app;
+
+class LayoutTest : public QObject {
+    Q_OBJECT
+private Q_SLOTS:
+    void ticksAreRoundAndInside() {
+        const Ticks ticks = niceTicks(3.2, 23.7, 6);
+        QCOMPARE(ticks.step, 5.0);
+        QCOMPARE(ticks.values, (std::vector<double>{5, 10, 15, 20}));
+        QCOMPARE(niceTicks(0, 0.35, 5).decimals, 1);
+        QVERIFY(niceTicks(1, 1, 5).values.empty());
+        QVERIFY(niceTicks(0, 1e300, 1).values.size() <= 1);
+    }
+    void equalBlocksFoldToRuns() {
+        const auto rows = mapRows(*test::samplePlan(20, 8));
+        const MapColumns folded = foldColumns(rows, true);
+        QCOMPARE(folded.groups.size(), std::size_t{4});
+        QCOMPARE(folded.groups[1].label, QStringLiteral("h.0–7"));
+        QCOMPARE(folded.groups[1].blocks, 8);
+        QCOMPARE(folded.groups[2].blocks, 12);
+        QCOMPARE(folded.columns.size(), std::size_t{6});
+        const MapColumns plain = foldColumns(rows, false);
+        QCOMPARE(plain.columns.size(), rows.size());
+    }
+    void everyOperatorIsInOneColumn() {
+        const auto rows = mapRows(*test::samplePlan(31, 7));
+        for (const bool fold : {false, true}) {
+            std::vector<int> seen(rows.size(), 0);
+            for (const MapColumn& column : foldColumns(rows, fold).columns)
+                for (const std::int32_t row : column.rows)
+                    ++seen[static_cast<std::size_t>(row)];
+            QVERIFY(std::all_of(seen.begin(), seen.end(), [](int count) { return count == 1; }));
+        }
+    }
+    void columnsFillTheWidthAndKeepTheirMinimum() {
+        const auto rows = mapRows(*test::samplePlan(48, 20));
+        const MapColumns columns = foldColumns(rows, true);
+        const auto spans = placeColumns(columns, 800, 17, 8);
+        QCOMPARE(spans.front().begin, 0.0);
+        QVERIFY(qAbs(spans.back().end - 800) < 1e-6);
+        for (std::size_t i = 0; i < spans.size(); ++i) {
+            QVERIFY(spans[i].width() >= 17 - 1e-6);
+            QVERIFY(i == 0 || spans[i].begin >= spans[i - 1].end - 1e-9);
+        }
+        QCOMPARE(columnAt(spans, -1), -1);
+        QCOMPARE(columnAt(spans, 5), 0);
+        QCOMPARE(columnAt(spans, 801), -1);
+    }
+    void manyColumnsStillFit() {
+        const auto rows = mapRows(*test::samplePlan(3000, 1500));
+        const auto spans = placeColumns(foldColumns(rows, false), 300, 17, 8);
+        QVERIFY(qAbs(spans.back().end - 300) < 1e-6);
+    }
+    void peakBarSumsToThePeak() {
+        const auto plan = test::samplePlan(12, 4);
+        const PeakBarLayout layout = layoutPeakBar(plan->ledger, 16 * contract::kGiB, 24 * contract::kGiB, 480);
+        std::int64_t sum = 0;
+        for (const PeakSegment& segment : layout.segments)
+            sum += segment.bytes;
+        QCOMPARE(sum, plan->ledger.total());
+        QCOMPARE(layout.cardX, 480.0);
+        QCOMPARE(layout.budgetX, 320.0);
+    }
+    void frontierAxisMapsBothWays() {
+        const FrontierAxis axis = frontierAxis(test::sampleFrontier(), {}, 24 * contract::kGiB, 16 * contract::kGiB, QRectF(50, 10, 700, 100));
+        const double bytes = 13.5 * static_cast<double>(contract::kGiB);
+        QVERIFY(qAbs(axis.bytesAt(axis.xOf(bytes)) - bytes) < 1024);
+        QVERIFY(axis.xOf(24.0 * contract::kGiB) < axis.plot.right());
+        const QPolygonF curve = frontierCurve(test::sampleFrontier(), axis);
+        for (int i = 1; i < curve.size(); ++i) {
+            QVERIFY(curve[i].x() >= curve[i - 1].x());
+            QVERIFY(curve[i].y() <= curve[i - 1].y() + 1e-9);
+        }
+    }
+    void flipsAreWherePlacementCountsChange() {
+        const auto flips = flipBudgets(test::sampleFrontier());
+        QVERIFY(!flips.empty());
+        QCOMPARE(nextFlip(flips, flips.front() - 1), std::optional(flips.front()));
+        QCOMPARE(previousFlip(flips, flips.front()), std::nullopt);
+        QCOMPARE(nextFlip(flips, flips.back()), std::nullopt);
+    }
+    void unitsAreBinaryAndNamed() {
+        QCOMPARE(gibText(16 * contract::kGiB, 2), QStringLiteral("16.00 GiB"));
+        QCOMPARE(bytesText(123 * contract::kMiB), QStringLiteral("123 MiB"));
+        QCOMPARE(bytesText(512), QStringLiteral("512 B"));
+        QCOMPARE(countText(1557611200), QStringLiteral("1,557,611,200"));
+        QCOMPARE(countText(-1234), QStringLiteral("-1,234"));
+        QCOMPARE(secondsText(0.2424), QStringLiteral("242 ms"));
+        QCOMPARE(secondsText(1.254), QStringLiteral("1.25 s"));
+        QCOMPARE(readBytes(QStringLiteral("16")), std::optional(16 * contract::kGiB));
+        QCOMPARE(readBytes(QStringLiteral("500MiB")), std::optional(500 * contract::kMiB));
+        QCOMPARE(readBytes(QStringLiteral("nonsense")), std::nullopt);
+        QCOMPARE(readBytes(QStringLiteral("-3")), std::nullopt);
+    }
+    void textContrastIsAtLeastFourAndAHalf() {
+        for (const Colors* colors : {&lightColors(), &darkColors()}) {
+            for (const QColor& ground : {colors->window, colors->card, colors->field, colors->accentWash, colors->safeZone, colors->beyondZone}) {
+                QVERIFY(contrastRatio(colors->text, ground) >= 4.5);
+                QVERIFY2(contrastRatio(colors->secondary, ground) >= 4.5, qPrintable(ground.name()));
+            }
+            QVERIFY(contrastRatio(colors->onAccent, colors->accent) >= 4.5);
+            QVERIFY(contrastRatio(colors->onShardStripe, colors->shardStripe) >= 4.5);
+            QVERIFY(contrastRatio(colors->accent, colors->card) >= 4.5);
+        }
+    }
+    void decimationKeepsExtremes() {
+        QList<QPointF> points;
+        for (int i = 0; i < 100000; ++i)
+            points << QPointF(i, i == 54321 ? 99.0 : i % 7);
+        const auto few = decimate(points, 400);
+        QVERIFY(few.size() <= 800);
+        QVERIFY(std::any_of(few.begin(), few.end(), [](const QPointF& point) { return point.y() == 99.0; }));
+    }
+};
+
+QTEST_MAIN(LayoutTest)
+#include "tst_layout.moc"

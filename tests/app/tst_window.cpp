@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <QDropEvent>
+#include <QMimeData>
+#include <QSignalSpy>
+#include <QStandardPaths>
+#include <QTemporaryDir>
+#include <QTest>
+
+#include "app/document/SessionFile.h"
+#include "app/look/Theme.h"
+#include "app/views/FrontierView.h"
+#include "app/views/MessageStrip.h"
+#include "app/views/OperatorMap.h"
+#include "app/views/PlanPage.h"
+#include "app/views/VerdictView.h"
+#include "app/window/MainWindow.h"
+#include "runtime/contract/Bytes.h"
+#include "runtime/contract/Json.h"
+
+using namespace shardscope;
+using namespace shardscope::app;
+
+class WindowTest : public QObject {
+    Q_OBJECT
+private:
+    std::unique_ptr<Theme> m_theme;
+    std::unique_ptr<MainWindow> m_window;
+    QTemporaryDir m_folder;
+
+    Document& document() { return m_window->document(); }
+    bool open(const QString& graph = "gpt2", const QString& cluster = "8x-titan-pcie3") {
+        document().open(graph, cluster, 0);
+        return QTest::qWaitFor([this] { return document().answer() && document().answer()->isFinal; }, 60000);
+    }
+    bool settle() {
+        return QTest::qWaitFor([this] { return document().answer()->choices == document().choicesPointer() && document().answer()->isFinal; }, 60000);
+    }
+    void drop(const QString& path) {
+        QMimeData data;
+        data.setUrls({QUrl::fromLocalFile(path)});
+        QDropEvent event(QPointF(100, 100), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+        QApplication::sendEvent(m_window.get(), &event);
+    }
+
+private Q_SLOTS:
+    void initTestCase() {
+        QStandardPaths::setTestModeEnabled(true);
+        QApplication::setOrganizationName("shardscope-test");
+        m_theme = std::make_unique<Theme>(*qApp);
+    }
+    void init() {
+        m_window = std::make_unique<MainWindow>(*m_theme);
+        m_window->resize(1280, 800);
+        m_window->show();
+    }
+    void cleanup() { m_window.reset(); }
+
+    void opensAnExampleAndShowsAPlan() {
+        QVERIFY(open());
+        QVERIFY(document().answer()->plan->feasible);
+        QVERIFY(m_window->verdictView().verdict().headline.size() > 0);
+        QVERIFY(!m_window->planPage().map().columns().columns.empty());
+    }
+    void aDragOfTheBudgetIsOneUndoStep() {
+        QVERIFY(open());
+        QTRY_VERIFY_WITH_TIMEOUT(document().surroundings(), 60000);
+        FrontierView& chart = m_window->planPage().frontier();
+        const std::int64_t before = document().choices().budget();
+        const QPoint start(chart.width() / 2, chart.height() / 2);
+        QTest::mousePress(&chart, Qt::LeftButton, {}, start);
+        for (int i = 1; i <= 20; ++i)
+            QTest::mouseMove(&chart, start + QPoint(-4 * i, 0));
+        QTest::mouseRelease(&chart, Qt::LeftButton, {}, start - QPoint(80, 0));
+        QVERIFY(document().choices().budget() != before);
+        QCOMPARE(document().undoStack().count(), 1);
+        document().undoStack().undo();
+        QCOMPARE(document().choices().budget(), before);
+        QVERIFY(settle());
+    }
+    void keysPlaceAndPinTheSelection() {
+        QVERIFY(open());
+        OperatorMap& map = m_window->planPage().map();
+        map.setFocus();
+        QTest::keyClick(&map, Qt::Key_Right);
+        QCOMPARE(document().selection().size(), std::size_t{1});
+        QTest::keyClick(&map, Qt::Key_S);
+        QVERIFY(settle());
+        QVERIFY(document().answer()->plan->operators[0].placement.isSharded());
+        QVERIFY(document().isSelectionPinned());
+        QTest::keyClick(&map, Qt::Key_K);
+        QVERIFY(settle());
+        QCOMPARE(document().answer()->plan->operators[0].placement.kind, contract::PlacementKind::Keep);
+        QTest::keyClick(&map, Qt::Key_P);
+        QVERIFY(!document().isSelectionPinned());
+        document().undoStack().undo();
+        QVERIFY(document().isSelectionPinned());
+    }
+    void anInfeasibleBudgetOffersTheSmallest() {
+        QVERIFY(open());
+        document().setBudget(contract::kGiB);
+        QVERIFY(settle());
+        QCOMPARE(m_window->verdictView().verdict().kind, VerdictKind::DoesNotFit);
+        const std::int64_t smallest = m_window->verdictView().verdict().remedyBytes;
+        QVERIFY(smallest > contract::kGiB);
+        document().setBudget(smallest);
+        QVERIFY(settle());
+        QVERIFY(document().answer()->plan->feasible);
+    }
+    void badFilesAreMessagesAndChangeNothing() {
+        QVERIFY(open());
+        const auto before = document().choicesPointer();
+        const std::pair<const char*, const char*> files[] = {{"broken.json", "{\"model_type\": "},
+                                                             {"empty.json", ""},
+                                                             {"array.json", "[1,2,3]"},
+                                                             {"plan.json", "{\"format\":\"shardscope-plan\",\"version\":99}"},
+                                                             {"s.shardscope", "{\"format\":\"shardscope-session\",\"version\":1}"},
+                                                             {"weird.bin", "\xff\xfe\x00"}};
+        for (const auto& [name, content] : files) {
+            const QString path = m_folder.filePath(name);
+            QFile file(path);
+            QVERIFY(file.open(QIODevice::WriteOnly));
+            file.write(content);
+            file.close();
+            m_window->messages().hide();
+            drop(path);
+            QTRY_VERIFY2_WITH_TIMEOUT(!m_window->messages().text().isEmpty(), name, 10000);
+            QCOMPARE(document().choicesPointer(), before);
+        }
+        drop(m_folder.filePath("missing.json"));
+        QVERIFY(m_window->isVisible());
+    }
+    void sessionsSurviveSavingAndOpening() {
+        QVERIFY(open());
+        document().setBudget(9 * contract::kGiB);
+        document().select({0});
+        document().placeSelection({contract::PlacementKind::Shard, 2, 2, contract::ShardGroup::World});
+        const QString path = m_folder.filePath("a.shardscope");
+        QVERIFY(document().saveSession(path));
+        const auto text = contract::readTextFile(path.toStdString());
+        QVERIFY(text.has_value());
+        const auto read = parseSession(*text, "a");
+        QVERIFY(read.has_value());
+        QCOMPARE(read->budgetBytes, 9 * contract::kGiB);
+        QCOMPARE(read->pins, document().choices().pins);
+        QCOMPARE(read->graphArgument, std::string("gpt2"));
+    }
+    void patternsPinEqualOperatorsOfAllBlocks() {
+        QVERIFY(open());
+        const auto& graph = *document().choices().graph;
+        std::vector<std::int32_t> all;
+        for (std::size_t i = 0; i < graph.operators.size(); ++i)
+            if (matchesGlob("*.mlp.c_fc", graph.operators[i].name))
+                all.push_back(static_cast<std::int32_t>(i));
+        const contract::Placement keep{contract::PlacementKind::Keep, 1, 1, contract::ShardGroup::World};
+        auto pins = withPins({}, graph, all, keep);
+        QCOMPARE(pins.size(), std::size_t{1});
+        QCOMPARE(pins[0].pattern, std::string("*.mlp.c_fc"));
+        pins = withPins(pins, graph, {all.front()}, std::nullopt);
+        QCOMPARE(pins.size(), all.size() - 1);
+    }
+    void closingWhilePlanningIsQuick() {
+        document().open("llama-3.1-70b", "16x8-h100", 0);
+        QTest::qWait(30);
+        QElapsedTimer clock;
+        clock.start();
+        m_window.reset();
+        QVERIFY2(clock.elapsed() < 5000, qPrintable(QString::number(clock.elapsed())));
+    }
+    void everyControlHasAName() {
+        QVERIFY(open());
+        for (const QWidget* widget : m_window->findChildren<QWidget*>()) {
+            if (widget->focusPolicy() == Qt::NoFocus || !widget->isVisible() || widget->objectName().startsWith("qt_"))
+                continue;
+            if (widget->inherits("QScrollArea") || widget->inherits("QLabel") || widget->inherits("QMenuBar"))
+                continue;
+            const bool isPartOfCombo = widget->parentWidget() && widget->parentWidget()->inherits("QComboBox");
+            const QString text = widget->property("text").toString();
+            QVERIFY2(isPartOfCombo || !widget->accessibleName().isEmpty() || !text.isEmpty(), widget->metaObject()->className());
+        }
+    }
+    void bothLightnessesPaint() {
+        QVERIFY(open());
+        for (const Lightness lightness : {Lightness::Dark, Lightness::Light}) {
+            m_theme->choose(lightness);
+            const QImage image = m_window->grab().toImage();
+            const QColor corner = image.pixelColor(5, image.height() / 2);
+            QCOMPARE(corner.lightness() < 128, lightness == Lightness::Dark);
+        }
+    }
+};
+
+QTEST_MAIN(WindowTest)
+#include "tst_window.moc"
