@@ -33,7 +33,7 @@ Executor::Executor(const PlanSetup& setup, Group& group, const Dataset& data, Ar
       m_layout(setup.operators, setup.decisions, setup.ranks, setup.preset, m_pool),
       m_decoder(setup.architecture, setup.operators, setup.decisions, setup.training.microBatch, setup.training.sequence,
                 m_pool) {
-    for (std::int32_t i = 0; i < setup.program.slots; ++i) {
+    for (std::int32_t i = 0; i < setup.program.slotCount; ++i) {
         Slot slot;
         slot.gathered = m_pool.find(fmt::format("slot.{}.gathered", i));
         slot.unreduced = m_pool.find(fmt::format("slot.{}.unreduced", i));
@@ -203,7 +203,7 @@ bool Executor::runCompute(const StepInstruction& instruction) {
 bool Executor::clip() {
     if (!m_lane->drain())
         return false;
-    for (std::int32_t slot = 0; slot < m_setup.program.slots; ++slot)
+    for (std::int32_t slot = 0; slot < m_setup.program.slotCount; ++slot)
         giveBackSlot(slot);
     double whole = 0;
     double sharded = 0;
@@ -354,7 +354,7 @@ contract::Result<Evaluation> Executor::evaluate(std::int64_t samples) {
         }
         if (auto drained = awaitLane(); !drained)
             return tl::unexpected(drained.error());
-        for (std::int32_t slot = 0; slot < m_setup.program.slots; ++slot)
+        for (std::int32_t slot = 0; slot < m_setup.program.slotCount; ++slot)
             giveBackSlot(slot);
         const LossSum sum = m_decoder.evaluate(correct);
         sums[0] += sum.loss;

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/launch/Measure.h"
+
+#include <algorithm>
+#include <barrier>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "runtime/collective/KeyValueServer.h"
+#include "runtime/collective/Lane.h"
+#include "runtime/collective/Ring.h"
+#include "runtime/contract/Bytes.h"
+#include "runtime/contract/Cluster.h"
+#include "runtime/contract/Json.h"
+#include "runtime/device/HostMemory.h"
+#include "runtime/ops/Linear.h"
+
+namespace shardscope::engine {
+
+namespace {
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+double median(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    return values[values.size() / 2];
+}
+
+/// Runs `work` on every worker's thread at the same time, for about `seconds`; units of work per second of the slowest.
+double slowestRate(std::int64_t workers, double seconds, const std::function<double(std::int64_t)>& work) {
+    std::vector<double> rates(static_cast<std::size_t>(workers));
+    std::barrier start(workers);
+    std::vector<std::thread> threads;
+    for (std::int64_t worker = 0; worker < workers; ++worker)
+        threads.emplace_back([&, worker] {
+            work(worker); // warm
+            start.arrive_and_wait();
+            const double begin = now();
+            double done = 0;
+            do
+                done += work(worker);
+            while (now() - begin < seconds);
+            rates[static_cast<std::size_t>(worker)] = done / (now() - begin);
+        });
+    for (std::thread& thread : threads)
+        thread.join();
+    return *std::min_element(rates.begin(), rates.end());
+}
+
+struct MatmulShape {
+    std::int64_t rows, outputs, inputs;
+};
+constexpr MatmulShape kShapes[] = {{256, 1024, 256}, {512, 768, 768}, {512, 3072, 768}, {1024, 1024, 1024}};
+
+struct ComputeRates {
+    std::vector<double> flops; ///< by shape
+    double memoryBandwidth = 0;
+};
+
+ComputeRates measureCompute(std::int64_t workers) {
+    ComputeRates rates;
+    for (const MatmulShape& shape : kShapes) {
+        std::vector<std::vector<float>> x, w, y;
+        for (std::int64_t i = 0; i < workers; ++i) {
+            x.emplace_back(static_cast<std::size_t>(shape.rows * shape.inputs), 0.5F);
+            w.emplace_back(static_cast<std::size_t>(shape.outputs * shape.inputs), 0.5F);
+            y.emplace_back(static_cast<std::size_t>(shape.rows * shape.outputs), 0.0F);
+        }
+        rates.flops.push_back(slowestRate(workers, 0.4, [&](std::int64_t worker) {
+            const auto i = static_cast<std::size_t>(worker);
+            linearForward({x[i].data(), shape.rows, shape.inputs, shape.inputs}, w[i].data(), nullptr, {},
+                          {y[i].data(), shape.rows, shape.outputs, shape.outputs});
+            return 2.0 * static_cast<double>(shape.rows * shape.outputs * shape.inputs);
+        }));
+    }
+    constexpr std::size_t kFloats = 16 << 20; // far beyond any cache
+    std::vector<std::vector<float>> from, to;
+    for (std::int64_t i = 0; i < workers; ++i) {
+        from.emplace_back(kFloats, 1.0F);
+        to.emplace_back(kFloats, 0.0F);
+    }
+    rates.memoryBandwidth = slowestRate(workers, 0.4, [&](std::int64_t worker) {
+        const auto i = static_cast<std::size_t>(worker);
+        const float* const source = from[i].data();
+        float* const target = to[i].data();
+        for (std::size_t e = 0; e < kFloats; ++e)
+            target[e] += source[e];
+        return 3.0 * kFloats * sizeof(float); // two reads, one write
+    });
+    return rates;
+}
+
+/// One ring step, by message size.
+contract::Result<std::vector<LinkSample>> measureRing(std::int64_t ranks) {
+    auto server = KeyValueServer::listen("127.0.0.1", 0);
+    if (!server)
+        return tl::unexpected(server.error());
+    constexpr std::int64_t kLargest = 4 << 20;
+    std::vector<LinkSample> samples;
+    std::mutex mutex;
+    std::optional<contract::Error> failure;
+    const auto runRank = [&](int rank) -> contract::Result<void> {
+        GroupAddress address;
+        address.rank = rank;
+        address.size = static_cast<int>(ranks);
+        address.port = (*server)->port();
+        address.timeout = std::chrono::seconds(30);
+        auto group = Group::connect(address);
+        if (!group)
+            return tl::unexpected(group.error());
+        std::vector<float> memory(static_cast<std::size_t>(kLargest / 4 * ranks), 1.0F);
+        std::vector<float> scratch(contract::kMiB / 4);
+        auto ring = Ring::create(**group, {{reinterpret_cast<std::byte*>(memory.data()), kLargest * ranks}},
+                                 {reinterpret_cast<std::byte*>(scratch.data()), contract::kMiB});
+        if (!ring)
+            return tl::unexpected(ring.error());
+        for (std::int64_t bytes = 256; bytes <= kLargest; bytes *= 4) {
+            std::vector<double> times;
+            const int repeats = bytes <= 65536 ? 60 : 12;
+            for (int repeat = 0; repeat < repeats; ++repeat) {
+                const double begin = now();
+                if (auto done = (*ring)->allGather(memory.data(), {bytes / 4 * ranks, bytes / 4}); !done)
+                    return done;
+                if (repeat >= 2) // the first ones grow the sockets' buffers
+                    times.push_back((now() - begin) / static_cast<double>(ranks - 1));
+            }
+            if (rank == 0)
+                samples.push_back({static_cast<double>(bytes), median(times)});
+        }
+        return {};
+    };
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < ranks; ++rank)
+        threads.emplace_back([&, rank] {
+            if (auto done = runRank(rank); !done) {
+                const std::lock_guard lock(mutex);
+                failure = done.error();
+            }
+        });
+    for (std::thread& thread : threads)
+        thread.join();
+    if (failure)
+        return tl::unexpected(*failure);
+    return samples;
+}
+
+/// What handing a job to the communication thread and waiting for it costs.
+double measureHandOver() {
+    Lane lane([](const Lane::Job&) -> contract::Result<void> { return {}; });
+    constexpr int kJobs = 2000;
+    const double begin = now();
+    for (int i = 0; i < kJobs; ++i)
+        lane.wait(lane.post({}));
+    return (now() - begin) / kJobs;
+}
+
+std::string defaultOutput() {
+    const char* const cache = std::getenv("XDG_CACHE_HOME");
+    const char* const home = std::getenv("HOME");
+    const std::string base = cache != nullptr && *cache != '\0' ? cache : std::string(home != nullptr ? home : ".") + "/.cache";
+    return base + "/shardscope/local.cluster.json";
+}
+
+} // namespace
+
+LinkFit fitLink(const std::vector<LinkSample>& samples) {
+    // Minimise sum ((a + b x - t) / t)^2: weighted normal equations with weights 1 / t^2.
+    double w = 0, wx = 0, wxx = 0, wt = 0, wxt = 0, mean = 0;
+    for (const LinkSample& s : samples) {
+        const double weight = 1.0 / (s.seconds * s.seconds);
+        w += weight;
+        wx += weight * s.bytes;
+        wxx += weight * s.bytes * s.bytes;
+        wt += weight * s.seconds;
+        wxt += weight * s.bytes * s.seconds;
+        mean += s.seconds / static_cast<double>(samples.size());
+    }
+    const double determinant = w * wxx - wx * wx;
+    if (samples.size() < 2 || determinant <= 0)
+        return {};
+    const double slope = (w * wxt - wx * wt) / determinant;
+    const double latency = std::max(0.0, (wt - slope * wx) / w);
+    double residual = 0, total = 0;
+    for (const LinkSample& s : samples) {
+        residual += (latency + slope * s.bytes - s.seconds) * (latency + slope * s.bytes - s.seconds);
+        total += (s.seconds - mean) * (s.seconds - mean);
+    }
+    return {latency, slope > 0 ? 1.0 / slope : 0, total > 0 ? 1.0 - residual / total : 0};
+}
+
+contract::Result<void> runMeasure(const MeasureOptions& options) {
+    prepareBlas();
+    const std::int64_t workers = options.workers > 0 ? options.workers : processorCount();
+    const std::int64_t baseline = residentBytes();
+    const std::int64_t available = availableMemoryBytes();
+    const ComputeRates rates = measureCompute(workers);
+    const std::int64_t ringRanks = std::max<std::int64_t>(2, workers);
+    const auto samples = measureRing(ringRanks);
+    if (!samples)
+        return tl::unexpected(samples.error());
+    const LinkFit fit = fitLink(*samples);
+
+    contract::Cluster cluster;
+    cluster.name = "local";
+    cluster.title = fmt::format("this machine, {} x {}", workers, processorName());
+    cluster.nodes = 1;
+    cluster.devicesPerNode = workers;
+    cluster.device.name = processorName();
+    cluster.device.memoryBytes = available / workers * 9 / 10;
+    cluster.device.flopsFp32 = median(rates.flops);
+    cluster.device.peakFlopsFp32 = *std::max_element(rates.flops.begin(), rates.flops.end());
+    cluster.device.memoryBandwidth = rates.memoryBandwidth;
+    cluster.inside = {fit.latencySeconds, fit.bytesPerSecond};
+    cluster.between = cluster.inside;
+    cluster.hostSecondsPerCollective = measureHandOver();
+    // Where every core computes, moving bytes takes time from computing.
+    cluster.overlapEfficiency = workers >= processorCount() ? 0.0 : 1.0;
+    cluster.reserve = {{"process", baseline, "measured"}};
+    cluster.isCpu = true;
+    cluster.source = "measured";
+    contract::Json measured;
+    for (std::size_t i = 0; i < rates.flops.size(); ++i)
+        measured["matmul"].push_back({{"rows", kShapes[i].rows}, {"outputs", kShapes[i].outputs}, {"inputs", kShapes[i].inputs},
+                                      {"flops_per_second", rates.flops[i]}});
+    for (const LinkSample& sample : *samples)
+        measured["ring_step"].push_back({{"bytes", sample.bytes}, {"seconds", sample.seconds}});
+    measured["ring_fit"] = {{"latency_seconds", fit.latencySeconds}, {"bytes_per_second", fit.bytesPerSecond}, {"r2", fit.r2},
+                            {"ranks", ringRanks}};
+    measured["workers"] = workers;
+    cluster.measured = measured;
+
+    const std::string output = options.output.empty() ? defaultOutput() : options.output;
+    std::error_code error;
+    if (const auto parent = std::filesystem::path(output).parent_path(); !parent.empty())
+        std::filesystem::create_directories(parent, error);
+    const std::string text = contract::toJson(cluster).dump(1) + "\n";
+    if (auto written = contract::writeFileAtomically(output, text); !written)
+        return written;
+    if (options.json) {
+        std::fputs(text.c_str(), stdout);
+        return {};
+    }
+    fmt::print("{}\n{:<28} {:>10.2f} GFLOP/s per worker, {} workers busy\n", cluster.title, "fp32 matrix products",
+               cluster.device.flopsFp32 / 1e9, workers);
+    for (std::size_t i = 0; i < rates.flops.size(); ++i)
+        fmt::print("  ({:>4}, {:>4}) x ({:>4}, {:>4}) {:>13.2f}\n", kShapes[i].rows, kShapes[i].inputs, kShapes[i].inputs,
+                   kShapes[i].outputs, rates.flops[i] / 1e9);
+    fmt::print("{:<28} {:>10.2f} GB/s per worker\n", "memory bandwidth", rates.memoryBandwidth / 1e9);
+    fmt::print("{:<28} {:>10.1f} us + bytes / {:.2f} GB/s, R2 {:.4f}, {} ranks\n", "ring step", fit.latencySeconds * 1e6,
+               fit.bytesPerSecond / 1e9, fit.r2, ringRanks);
+    fmt::print("{:<28} {:>10} per worker\nwritten to {}\n", "memory", contract::describeBytes(cluster.device.memoryBytes), output);
+    return {};
+}
+
+} // namespace shardscope::engine

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/contract/Plan.h"
+
+namespace shardscope::engine {
+
+/// What `run` and `worker` are asked for.
+struct RunOptions {
+    std::string planPath;
+    std::string data;
+    std::string device = "cpu";
+    std::string runDirectory; ///< empty: ./runs/NAME-TIME
+    std::int64_t steps = 200;
+    std::uint64_t seed = 1;
+    std::int64_t checkpointEvery = 0;
+    std::int64_t maxRestarts = 0;
+    double timeoutSeconds = 5;
+    bool resume = false;
+    std::optional<std::int64_t> workers;
+    std::optional<double> learningRate;
+};
+
+/// The arguments with which a coordinator starts a worker for these options.
+std::vector<std::string> workerArguments(const RunOptions& options, const std::string& planPath, std::int64_t ranks);
+/// "./runs/NAME-20250131-174500", with a suffix when that exists.
+std::string defaultRunDirectory(const contract::Plan& plan);
+
+/// Errors: RunFailed for a device that this build cannot use, Usage for one nobody knows.
+contract::Result<void> checkDevice(const std::string& device);
+
+} // namespace shardscope::engine

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/launch/Worker.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "runtime/collective/KeyValueServer.h"
+#include "runtime/device/HostMemory.h"
+#include "runtime/execute/Trainer.h"
+#include "runtime/launch/Rendezvous.h"
+#include "runtime/launch/TelemetryWriter.h"
+
+namespace shardscope::engine {
+
+namespace {
+
+std::atomic<bool> stopRequested{false};
+
+/// Once: finish the step. Twice: at once.
+void onStopSignal(int) {
+    if (stopRequested.exchange(true))
+        _exit(130);
+}
+
+void catchStopSignals() {
+    struct sigaction action {};
+    action.sa_handler = onStopSignal;
+    action.sa_flags = SA_RESTART;
+    for (const int signal : {SIGINT, SIGTERM})
+        sigaction(signal, &action, nullptr);
+    ::signal(SIGPIPE, SIG_IGN);
+}
+
+class Worker {
+public:
+    Worker(RunOptions options, Rendezvous rendezvous) : m_options(std::move(options)), m_rendezvous(std::move(rendezvous)) {}
+
+    int run() {
+        auto ended = trainToTheEnd();
+        int code = 0;
+        contract::ByeEvent bye{"done", 0, ""};
+        if (!ended) {
+            std::fprintf(stderr, "rank %d: %s\n", m_rendezvous.rank, ended.error().message.c_str());
+            const std::string phase = m_executor ? m_executor->phase() : "start";
+            event(contract::FailureEvent{m_lastStep + 1, phase, ended.error().message, true});
+            bye = {"failed", m_lastStep, ended.error().message};
+            code = contract::exitCode(ended.error().kind);
+        } else {
+            bye.steps = ended->steps;
+            if (ended->stopped) {
+                bye.status = "stopped";
+                bye.reason = "stopped by a signal";
+                code = contract::exitCode(contract::ErrorKind::Interrupted);
+            }
+        }
+        if (!m_rendezvous.hasCoordinator && m_rendezvous.rank == 0)
+            event(bye);
+        m_executor.reset();
+        return code;
+    }
+
+private:
+    contract::Result<TrainingEnd> trainToTheEnd() {
+        if (auto device = checkDevice(m_options.device); !device)
+            return tl::unexpected(device.error());
+        const auto text = contract::readTextFile(m_options.planPath);
+        if (!text)
+            return tl::unexpected(text.error());
+        const auto plan = contract::parsePlan(*text, m_options.planPath);
+        if (!plan)
+            return tl::unexpected(plan.error());
+        auto setup = preparePlan(*plan, {m_rendezvous.world, m_options.learningRate});
+        if (!setup)
+            return tl::unexpected(setup.error());
+        m_setup = std::move(*setup);
+        if (m_options.runDirectory.empty())
+            m_options.runDirectory = "./runs/" + plan->graph.name;
+        TrainingRequest request{m_options.steps, m_options.seed, m_options.runDirectory, m_options.resume,
+                                m_options.checkpointEvery};
+        // The seed is part of the data position.
+        std::vector<std::string> skipped;
+        if (m_options.resume)
+            if (const auto found = findCheckpoint(m_setup, m_options.runDirectory, skipped))
+                request.seed = found->state.seed;
+        auto data = openDataset(m_options.data, request.seed, m_setup.training.sequence, m_setup.architecture.vocabulary);
+        if (!data)
+            return tl::unexpected(data.error());
+        m_dataset = std::move(*data);
+        if (auto opened = openTelemetry(*text); !opened)
+            return tl::unexpected(opened.error());
+        prepareBlas();
+        if (auto connected = connect(); !connected)
+            return tl::unexpected(connected.error());
+        event(contract::ReadyEvent{getpid(), processorName()});
+        request.residentAtStart = residentBytes();
+        auto executor = Executor::create(m_setup, *m_group, *m_dataset);
+        if (!executor)
+            return tl::unexpected(executor.error());
+        m_executor = std::move(*executor);
+        auto ended = train(*m_executor, m_setup, request, stopRequested, *m_telemetry);
+        if (!ended)
+            m_lastStep = m_executor->currentStep() - 1;
+        m_telemetry->flush();
+        return ended;
+    }
+
+    contract::Result<void> openTelemetry(const std::string& planText) {
+        const char* const epoch = std::getenv(kEpochVariable);
+        std::vector<int> descriptors{STDOUT_FILENO};
+        const bool keepsFile = !m_rendezvous.hasCoordinator && m_rendezvous.rank == 0;
+        if (keepsFile) {
+            std::error_code error;
+            std::filesystem::create_directories(m_options.runDirectory, error);
+            const std::string path = m_options.runDirectory + "/run.ndjson";
+            const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (m_options.resume ? 0 : O_TRUNC), 0644);
+            if (file < 0)
+                return contract::runFailed(path + ": cannot be written");
+            descriptors.push_back(file);
+            if (auto copied = contract::writeFileAtomically(m_options.runDirectory + "/plan.json", planText); !copied)
+                return copied;
+        }
+        std::vector<std::string> names;
+        for (const contract::Operator& op : m_setup.operators)
+            names.push_back(op.name);
+        m_telemetry = std::make_unique<TelemetryWriter>(m_rendezvous.rank, epoch != nullptr ? std::atof(epoch) : monotonicSeconds(),
+                                                        descriptors, names);
+        if (keepsFile)
+            event(contract::HelloEvent{contract::kTelemetryVersion, contract::sha256(planText), m_rendezvous.world,
+                                       m_options.runDirectory, getpid(), m_options.steps});
+        return {};
+    }
+
+    contract::Result<void> connect() {
+        if (!m_rendezvous.hasCoordinator && m_rendezvous.rank == 0 && m_rendezvous.world > 1) {
+            auto server = KeyValueServer::listen(m_rendezvous.host, m_rendezvous.port);
+            if (!server)
+                return tl::unexpected(server.error());
+            m_server = std::move(*server);
+        }
+        GroupAddress address;
+        address.rank = m_rendezvous.rank;
+        address.size = m_rendezvous.world;
+        address.host = m_rendezvous.host;
+        address.port = m_rendezvous.port;
+        address.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(m_options.timeoutSeconds * 1000));
+        auto group = Group::connect(address);
+        if (!group)
+            return tl::unexpected(group.error());
+        m_group = std::move(*group);
+        return {};
+    }
+
+    void event(const contract::EventBody& body) {
+        if (m_telemetry)
+            m_telemetry->onEvent(body);
+    }
+
+    RunOptions m_options;
+    Rendezvous m_rendezvous;
+    PlanSetup m_setup;
+    std::int64_t m_lastStep = 0;
+    std::unique_ptr<KeyValueServer> m_server;
+    std::unique_ptr<TelemetryWriter> m_telemetry;
+    std::unique_ptr<Group> m_group;
+    std::unique_ptr<Dataset> m_dataset;
+    std::unique_ptr<Executor> m_executor;
+};
+
+} // namespace
+
+int runWorker(RunOptions options) {
+    catchStopSignals();
+    const auto rendezvous = readRendezvous();
+    if (!rendezvous) {
+        std::fprintf(stderr, "shardscope-train: %s\n", rendezvous.error().message.c_str());
+        return contract::exitCode(rendezvous.error().kind);
+    }
+    return Worker(std::move(options), *rendezvous).run();
+}
+
+} // namespace shardscope::engine

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <string>
+
+#include "runtime/contract/Plan.h"
+#include "runtime/contract/StepProgram.h"
+
+namespace shardscope::testing {
+
+/// A GPT-2 whose dimensions divide by nothing.
+inline contract::Architecture oddGpt2() {
+    contract::Architecture a;
+    a.family = "gpt2";
+    a.layers = 2;
+    a.hidden = 21;
+    a.heads = 3;
+    a.kvHeads = 3;
+    a.headDim = 7;
+    a.intermediate = 43;
+    a.vocabulary = 259;
+    a.positions = 37;
+    a.attentionBias = true;
+    a.attentionOutputBias = true;
+    a.mlpBias = true;
+    a.tied = true;
+    return a;
+}
+
+struct PlanRecipe {
+    contract::Architecture architecture = oddGpt2();
+    std::int64_t ranks = 1;
+    std::int64_t sequence = 22;
+    std::int64_t microBatch = 1;
+    std::int64_t accumulate = 1;
+    std::int32_t prefetch = 1;
+    bool recompute = false;
+    /// Placement of an operator by its index and name; replicate when empty.
+    std::function<std::string(int, const std::string&)> placement;
+};
+
+/// A plan as the planner would write it, made with the contract's functions alone.
+inline contract::Plan makePlan(const PlanRecipe& recipe) {
+    contract::Plan plan;
+    plan.createdBy = "tests";
+    plan.graph.name = "odd";
+    plan.graph.family = recipe.architecture.family;
+    plan.graph.sha256 = contract::sha256("odd");
+    plan.graph.architecture = recipe.architecture;
+    plan.cluster.name = "here";
+    plan.cluster.devicesPerNode = recipe.ranks;
+    plan.cluster.device.name = "core";
+    plan.cluster.device.memoryBytes = std::int64_t{1} << 32;
+    plan.cluster.device.flopsFp32 = 1e10;
+    plan.cluster.device.memoryBandwidth = 1e10;
+    plan.cluster.inside = {1e-5, 1e9};
+    plan.cluster.isCpu = true;
+    plan.cluster.source = "assumed";
+    plan.training.sequence = recipe.sequence;
+    plan.training.microBatch = recipe.microBatch;
+    plan.training.accumulate = recipe.accumulate;
+    plan.training.globalBatch = recipe.microBatch * recipe.accumulate * recipe.ranks;
+    plan.training.optimizer.learningRate = 1e-3;
+    plan.training.optimizer.warmupSteps = 5;
+    plan.parallel.data = recipe.ranks;
+    plan.prefetchDepth = recipe.prefetch;
+    const auto operators = contract::lowerArchitecture(recipe.architecture, recipe.sequence);
+    int index = 0;
+    for (const contract::Operator& op : *operators) {
+        contract::PlanOperator entry;
+        entry.name = op.name;
+        entry.tiedTo = op.tiedTo;
+        entry.recompute = recipe.recompute && op.block >= 0;
+        const std::string text = recipe.placement ? recipe.placement(index, op.name) : "replicate";
+        entry.placement = *contract::parsePlacement(text);
+        const auto rows = static_cast<std::int32_t>(std::min<std::int64_t>(op.maximumSlices(), 1 << 20));
+        entry.placement.slices = std::min(entry.placement.slices, rows);
+        entry.placement.shardedSlices = std::min(entry.placement.shardedSlices, entry.placement.slices);
+        plan.operators.push_back(entry);
+        ++index;
+    }
+    // The owner decides for those tied to it.
+    const auto owners = contract::storageOwners(*operators);
+    for (std::size_t i = 0; i < owners.size(); ++i)
+        plan.operators[i].placement = plan.operators[static_cast<std::size_t>(owners[i])].placement;
+    const auto decisions = contract::planDecisions(plan);
+    const auto preset = *contract::findPreset("fp32-adam");
+    const auto program = contract::buildStepProgram(*operators, decisions, recipe.prefetch);
+    plan.buffers = contract::buildBufferTable(
+        {*operators, decisions, recipe.ranks, recipe.ranks, preset, plan.training, recipe.prefetch}, program);
+    plan.predicted.ledger = plan.buffers.ledger();
+    plan.predicted.peakBytes = plan.buffers.totalBytes();
+    plan.limitBytes = plan.predicted.peakBytes;
+    return plan;
+}
+
+} // namespace shardscope::testing
