@@ -20,6 +20,8 @@ BatchTable::BatchTable(const DecisionSpace& space, DecisionSpace::Batch batch) :
     const PlanRequest& request = space.request();
     const auto& operators = request.graph->operators;
     m_base = contract::sizeBase(operators, request.graph->sequence, batch.samples, 1, space.ranks(), space.preset());
+    if (request.mode == CostMode::Paper)
+        m_base = {.logits = m_base.logits}; // the paper counts neither inputs nor communication buffers
     m_fixedBytes = m_base.total() + request.cluster.reserveBytes();
 
     for (std::size_t c = 0; c < space.classes().size(); ++c) {

@@ -179,7 +179,7 @@ contract::Result<void> DecisionSpace::chooseBatches() {
     for (std::int64_t samples = 1; samples <= 65536;) {
         m_batches.push_back({samples, accumulate});
         std::int64_t step = 1;
-        while (samples >= 32 * step)
+        while (samples >= 64 * step)
             step *= 2;
         samples += step;
     }

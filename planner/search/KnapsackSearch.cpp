@@ -165,8 +165,17 @@ void KnapsackSearch::makePasses(std::int64_t target) {
                 continue;
             leastLoss = std::min(leastLoss, loss);
             const double distance = static_cast<double>(loss) / static_cast<double>(std::abs(bytes));
-            m_passes.push_back(
-                {bytes, time, loss, distance, static_cast<std::int32_t>(g), i, m_knapsack.m_counts[g], true, {}, {}});
+            m_passes.push_back({bytes,
+                                time,
+                                loss,
+                                distance,
+                                static_cast<std::int32_t>(g),
+                                i,
+                                m_knapsack.m_counts[g],
+                                kHeaviest,
+                                true,
+                                {},
+                                {}});
         }
         const bool limitBinds = leastLoss < allowance / m_knapsack.m_counts[g] + 1;
         for (std::size_t i = first; i < m_passes.size(); ++i)
@@ -184,8 +193,11 @@ void KnapsackSearch::orderPasses() {
                std::tie(nearest[b.group], b.group, b.distance, b.point);
     });
     Rates rates{{0, 1}, {1, 0}, kHeaviest};
+    Int128 leastInGroup = kHeaviest;
     for (auto pass = m_passes.rbegin(); pass != m_passes.rend(); ++pass) {
+        const bool endsGroup = pass == m_passes.rbegin() || std::prev(pass)->group != pass->group;
         pass->after = rates;
+        pass->leastLossInGroup = leastInGroup = endsGroup ? kHeaviest : std::min(leastInGroup, std::prev(pass)->loss);
         if (pass->bytes > 0) {
             const Slope gain{-pass->time, pass->bytes};
             rates.gain = steeper(gain, rates.gain) ? gain : rates.gain;
@@ -220,12 +232,6 @@ bool KnapsackSearch::promising(std::int64_t bytes, std::int64_t time, const Rate
 
 Int128 KnapsackSearch::weight(std::int64_t bytes, std::int64_t time) const {
     return static_cast<Int128>(m_multiplier.bytes) * time + static_cast<Int128>(m_multiplier.time) * bytes;
-}
-
-/// The state itself has been considered, so it is only of use if one more deviation stays within the target.
-bool KnapsackSearch::canTakeMore(const State& state, const Rates& rates) const {
-    const Int128 least = weight(state.bytes, state.time) + rates.leastLoss;
-    return least <= weight(m_usable, std::min(m_target, m_bestTime));
 }
 
 std::int64_t KnapsackSearch::boundOf(const State& state, const Rates& rates) const {
@@ -340,6 +346,19 @@ bool KnapsackSearch::addSpending(std::size_t passIndex) {
     }
 }
 
+/// Copies come by rising bytes, but those of equal bytes in any order of time: runs are short, so insertion does it.
+void KnapsackSearch::sortEqualBytes() {
+    for (std::size_t i = 1; i < m_shifted.size(); ++i) {
+        const State state = m_shifted[i];
+        std::size_t to = i;
+        for (; to > 0 && m_shifted[to - 1].bytes == state.bytes &&
+               std::tie(m_shifted[to - 1].time, m_shifted[to - 1].used) > std::tie(state.time, state.used);
+             --to)
+            m_shifted[to] = m_shifted[to - 1];
+        m_shifted[to] = state;
+    }
+}
+
 /// Deviations that free bytes: copies are made by falling bytes, then merged by rising bytes.
 bool KnapsackSearch::addFreeing(std::size_t passIndex) {
     const Pass& pass = m_passes[passIndex];
@@ -356,20 +375,20 @@ bool KnapsackSearch::addFreeing(std::size_t passIndex) {
         if (pass.counted && from.used >= pass.limit)
             continue;
         State shifted{from.bytes + pass.bytes, from.time + pass.time, from.node, from.used + (pass.counted ? 1 : 0)};
-        if (!promising(shifted.bytes, shifted.time, pass.before))
+        const bool repeated = !m_shifted.empty() && m_shifted.back().bytes == shifted.bytes &&
+                              m_shifted.back().time <= shifted.time && m_shifted.back().used <= shifted.used;
+        if (repeated || !promising(shifted.bytes, shifted.time, pass.before))
             continue;
         shifted.node = static_cast<std::uint32_t>(m_nodes.size());
         m_nodes.push_back({from.node, static_cast<std::uint32_t>(passIndex)});
         consider(shifted, passIndex, from.node);
         m_shifted.push_back(shifted);
     }
-    // Equal bytes may have come in any order of time.
+    std::reverse(m_shifted.begin(), m_shifted.end());
+    sortEqualBytes();
     const auto order = [](const State& a, const State& b) {
         return std::tie(a.bytes, a.time, a.used) < std::tie(b.bytes, b.time, b.used);
     };
-    std::reverse(m_shifted.begin(), m_shifted.end());
-    if (!std::is_sorted(m_shifted.begin(), m_shifted.end(), order))
-        std::stable_sort(m_shifted.begin(), m_shifted.end(), order);
     std::size_t added = 0;
     for (const State& state : m_states) {
         for (; added < m_shifted.size() && order(m_shifted[added], state); ++added)
@@ -383,19 +402,23 @@ bool KnapsackSearch::addFreeing(std::size_t passIndex) {
     return true;
 }
 
-/// Drops what the remaining passes cannot save, and at the end of a group what differs only in how much of it was used.
+/// Drops what the remaining passes cannot save, and what differs only in how much of the group was used where that no
+/// longer matters: at the end of the group, and when the target is out of reach before the limit is.
 void KnapsackSearch::finishPass(const Pass& pass, bool endsGroup) {
     m_states.clear();
-    std::int64_t leastTime = kInfeasibleTime;
+    const Int128 ceiling = weight(m_usable, std::min(m_target, m_bestTime));
+    std::int64_t leastTime = kInfeasibleTime; // of the states without a count, which dominate those with one
     for (State state : m_next) {
-        if (endsGroup) {
-            state.used = 0;
-            if (state.time >= leastTime)
-                continue;
-        }
-        if (!promising(state.bytes, state.time, pass.after) || !canTakeMore(state, pass.after))
+        if (state.time >= leastTime || !promising(state.bytes, state.time, pass.after))
             continue;
-        leastTime = std::min(leastTime, state.time);
+        // The state itself has been considered, so it is only of use if one more deviation stays within the target.
+        const Int128 margin = ceiling - weight(state.bytes, state.time);
+        if (margin < pass.after.leastLoss)
+            continue;
+        if (endsGroup || pass.leastLossInGroup > margin / (pass.limit - state.used + 1))
+            state.used = 0;
+        if (state.used == 0)
+            leastTime = state.time;
         m_states.push_back(state);
     }
 }

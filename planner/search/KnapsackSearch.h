@@ -47,9 +47,10 @@ private:
         double distance; ///< time lost per byte moved, against the multiplier
         std::int32_t group;
         std::int32_t point;
-        std::int32_t limit; ///< deviations the group allows
-        bool counted;       ///< the limit can bind, so states carry how many they have used
-        Rates before;       ///< of this pass and those to come
+        std::int32_t limit;      ///< deviations the group allows
+        Int128 leastLossInGroup; ///< of the group's passes after this one
+        bool counted;            ///< the limit can bind, so states carry how many they have used
+        Rates before;            ///< of this pass and those to come
         Rates after;
     };
     struct State {
@@ -74,11 +75,11 @@ private:
     void orderPasses();
     bool addSpending(std::size_t passIndex);
     bool addFreeing(std::size_t passIndex);
+    void sortEqualBytes();
     /// Adds `state` to the output unless one there dominates it.
     bool pushUndominated(State state, std::size_t passIndex, bool isNew);
     void finishPass(const Pass& pass, bool endsGroup);
     bool promising(std::int64_t bytes, std::int64_t time, const Rates& rates) const;
-    bool canTakeMore(const State& state, const Rates& rates) const;
     /// The Lagrangian at the multiplier, times its denominator: what no deviation makes smaller.
     Int128 weight(std::int64_t bytes, std::int64_t time) const;
     std::int64_t boundOf(const State& state, const Rates& rates) const;

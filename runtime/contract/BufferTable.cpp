@@ -188,7 +188,7 @@ private:
             if (size.total() > largest.total())
                 largest = size;
         }
-        for (std::int32_t slot = 0; slot < m_program.slots; ++slot) {
+        for (std::int32_t slot = 0; slot < m_program.slotCount; ++slot) {
             const std::string name = fmt::format("slot.{}.", slot);
             add(name + "gathered", Category::Gathered, Arena::Slots, largest.gatheredBytes, 0, m_lastBackward);
             add(name + "unreduced", Category::Unreduced, Arena::Slots, largest.unreducedBytes, 0, m_lastBackward);

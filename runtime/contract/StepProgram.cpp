@@ -102,13 +102,13 @@ private:
 
     void assignSlots() {
         const bool any = std::any_of(m_uses.begin(), m_uses.end(), [](const Use& use) { return use.gathers || use.reduces; });
-        m_program.slots = any ? m_prefetch + 1 : 0;
+        m_program.slotCount = any ? m_prefetch + 1 : 0;
         std::int32_t next = 0;
         for (std::size_t i = 0; i < m_uses.size(); ++i) {
             if (!m_uses[i].gathers && !m_uses[i].reduces)
                 continue;
             m_uses[i].instruction.slot = next;
-            next = (next + 1) % m_program.slots;
+            next = (next + 1) % m_program.slotCount;
             m_slotUses.push_back(i);
         }
     }

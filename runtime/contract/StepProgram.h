@@ -46,7 +46,7 @@ struct StepInstruction {
 struct StepProgram {
     std::vector<StepInstruction> instructions;
     std::int32_t microStepEnd = 0;
-    std::int32_t slots = 0; ///< 1 + prefetch depth when any operator needs a slot, else 0
+    std::int32_t slotCount = 0; ///< 1 + prefetch depth when any operator needs a slot, else 0
 };
 
 struct OperatorDecision {
