@@ -55,6 +55,10 @@ Document::Document(QObject* parent)
         m_comparison = comparison;
         Q_EMIT comparisonChanged();
     });
+    connect(m_planning, &Planning::remedied, this, [this](const RemediesPointer& remedies) {
+        m_remedies = remedies;
+        Q_EMIT remediesChanged();
+    });
 }
 
 Document::~Document() {
@@ -267,6 +271,30 @@ bool Document::isSelectionPinned() const {
         const std::string& name = m_choices->graph->operators[static_cast<std::size_t>(op)].name;
         return std::any_of(m_choices->pins.begin(), m_choices->pins.end(),
                            [&](const planner::Pin& pin) { return matchesGlob(pin.pattern, name); });
+    });
+}
+
+void Document::applyRemedy(int index) {
+    if (!m_remedies || index < 0 || index >= static_cast<int>(m_remedies->list.size()))
+        return;
+    const planner::Remedy remedy = m_remedies->list[static_cast<std::size_t>(index)];
+    change(QString::fromStdString(remedy.change), [&](Choices& choices) {
+        const planner::PlanRequest& request = remedy.request;
+        choices.cluster = request.cluster;
+        if (request.cluster.devices() != m_choices->cluster.devices())
+            choices.devices = std::to_string(request.cluster.nodes) + 'x' + std::to_string(request.cluster.devicesPerNode);
+        choices.sequence = request.graph->sequence == choices.graph->sequence ? 0 : request.graph->sequence;
+        choices.precision = request.precision;
+        choices.microBatch = request.microBatch;
+        choices.accumulate = request.accumulate;
+        choices.globalBatch = request.globalBatch;
+        choices.recompute = request.recompute;
+        choices.slicesUpTo = request.slices.empty() ? 1 : *std::max_element(request.slices.begin(), request.slices.end());
+        choices.allowReplicate = request.allowReplicate;
+        choices.allowKeep = request.allowKeep;
+        choices.allowShard = request.allowShard;
+        choices.pins = request.pins;
+        choices.recomputePins = request.recomputePins;
     });
 }
 

@@ -35,6 +35,7 @@ public:
     AnswerPointer answer() const { return m_answer; }
     SurroundingsPointer surroundings() const { return m_surroundings; }
     ComparisonPointer comparison() const { return m_comparison; }
+    RemediesPointer remedies() const { return m_remedies; }
     const std::vector<std::int32_t>& selection() const { return m_selection; }
     const std::vector<SavedPlan>& savedPlans() const { return m_saved; }
     const QString& sessionPath() const { return m_sessionPath; }
@@ -64,6 +65,8 @@ public:
     void placeSelection(const contract::Placement& placement);
     void unpinSelection();
     bool isSelectionPinned() const;
+    /// Makes the change that a remedy of the current answer proposes.
+    void applyRemedy(int index);
     void savePlan();
     void removeSavedPlan(int index);
 
@@ -72,6 +75,7 @@ Q_SIGNALS:
     void answered();
     void surroundingsChanged();
     void comparisonChanged();
+    void remediesChanged();
     void selectionChanged();
     void savedPlansChanged();
     void openFailed(const QString& message);
@@ -89,6 +93,7 @@ private:
     AnswerPointer m_answer;
     SurroundingsPointer m_surroundings;
     ComparisonPointer m_comparison;
+    RemediesPointer m_remedies;
     std::vector<std::int32_t> m_selection;
     std::vector<SavedPlan> m_saved;
     QString m_sessionPath;

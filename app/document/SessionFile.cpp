@@ -2,6 +2,8 @@
 #include "app/document/SessionFile.h"
 
 #include <QFileInfo>
+
+#include <nlohmann/json.hpp>
 #include <nlohmann/json.hpp>
 
 #include "planner/cluster/Clusters.h"

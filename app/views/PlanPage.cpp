@@ -21,6 +21,7 @@
 #include "app/views/FrontierView.h"
 #include "app/views/OperatorMap.h"
 #include "app/views/PeakBarView.h"
+#include "app/views/RemediesView.h"
 #include "app/views/Tabs.h"
 #include "app/work/Planning.h"
 
@@ -85,6 +86,11 @@ QWidget* PlanPage::buildMap() {
     twin->addWidget(filter);
     twin->addWidget(m_operatorView, 1);
     m_mapPages->addWidget(m_twin);
+    m_remedies = new RemediesView(m_mapCard);
+    connect(m_remedies, &RemediesView::smallestRequested, this, [this](qint64 bytes) { m_document.setBudget(bytes); });
+    connect(m_remedies, &RemediesView::remedyChosen, &m_document, &Document::applyRemedy);
+    connect(&m_document, &Document::remediesChanged, this, [this] { m_remedies->setAnswer(m_document.answer(), m_document.remedies()); });
+    m_mapPages->addWidget(m_remedies);
     m_mapCard->body()->addWidget(m_mapPages);
     return m_mapCard;
 }
@@ -179,11 +185,13 @@ void PlanPage::setCompared(bool held) {
 }
 
 void PlanPage::showTableTwin(bool shown) {
-    m_mapPages->setCurrentIndex(shown ? 1 : 0);
+    m_isTable = shown;
+    if (m_mapPages->currentWidget() != m_remedies)
+        m_mapPages->setCurrentIndex(shown ? 1 : 0);
     Q_EMIT tableTwinShown(shown);
 }
 
-bool PlanPage::isTableTwinShown() const { return m_mapPages->currentIndex() == 1; }
+bool PlanPage::isTableTwinShown() const { return m_isTable; }
 
 void PlanPage::setFolded(bool folded) { m_map->setFolded(folded); }
 
@@ -195,6 +203,12 @@ void PlanPage::showAnswer() {
         m_operatorTable->setRows(rows);
         m_map->setRows(std::move(rows), isFeasible ? answer->plan->peakOperator : -1);
         m_map->setSelection(m_document.selection());
+    }
+    if (answer && answer->plan && !answer->plan->feasible) {
+        m_remedies->setAnswer(answer, m_document.remedies());
+        m_mapPages->setCurrentWidget(m_remedies);
+    } else {
+        m_mapPages->setCurrentIndex(m_isTable ? 1 : 0);
     }
     m_communicationTable->setPlan(isFeasible ? answer->plan : nullptr);
     showFrontier();

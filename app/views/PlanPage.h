@@ -20,6 +20,7 @@ class FrontierView;
 class OperatorMap;
 class OperatorTable;
 class PlansTable;
+class RemediesView;
 class TabStrip;
 
 /// The centre of the window while planning: map, budget, and tables below.
@@ -53,6 +54,7 @@ private:
     OperatorTable* m_operatorTable;
     DataTable* m_operatorView = nullptr;
     QWidget* m_twin = nullptr;
+    RemediesView* m_remedies = nullptr;
     QStackedWidget* m_mapPages = nullptr;
     FrontierView* m_frontier;
     BudgetField* m_budget = nullptr;
@@ -65,6 +67,7 @@ private:
     QStackedWidget* m_tabPages = nullptr;
     int m_dragKey = 0;
     bool m_isComparing = false;
+    bool m_isTable = false;
 };
 
 } // namespace shardscope::app

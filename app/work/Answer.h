@@ -9,6 +9,7 @@
 
 #include "app/document/Choices.h"
 #include "planner/search/Planner.h"
+#include "planner/search/Remedies.h"
 
 namespace shardscope::app {
 
@@ -41,6 +42,13 @@ struct Comparison {
     std::vector<planner::Baseline> baselines;
 };
 using ComparisonPointer = std::shared_ptr<const Comparison>;
+
+/// Changes that make an infeasible answer fit, each verified by the solver.
+struct Remedies {
+    std::uint64_t generation = 0;
+    std::vector<planner::Remedy> list;
+};
+using RemediesPointer = std::shared_ptr<const Remedies>;
 
 /// Why operators of an answer are placed as they are.
 struct Explanation {

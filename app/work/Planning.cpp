@@ -101,6 +101,28 @@ void Planning::takeAnswer(const AnswerPointer& answer) {
         surround(answer);
     if (isNewest && answer->isFinal && answer->plan->feasible)
         compare(answer);
+    if (isNewest && answer->isFinal && !answer->plan->feasible)
+        remedy(answer);
+}
+
+void Planning::remedy(const AnswerPointer& answer) {
+    m_comparer.submit([this, answer](const std::stop_token& stop) {
+        planner::SearchBudget budget;
+        budget.stop = stop;
+        budget.tolerance = 1e-3;
+        auto remedies = std::make_shared<Remedies>();
+        remedies->generation = answer->generation;
+        remedies->list = planner::findRemedies(answer->planner->request(), answer->plan->limitBytes, budget);
+        if (stop.stop_requested())
+            return;
+        QMetaObject::invokeMethod(
+            this,
+            [this, remedies] {
+                if (remedies->generation == m_generation)
+                    Q_EMIT remedied(remedies);
+            },
+            Qt::QueuedConnection);
+    });
 }
 
 void Planning::surround(const AnswerPointer& answer) {

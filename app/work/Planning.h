@@ -28,6 +28,7 @@ Q_SIGNALS:
     void answered(const shardscope::app::AnswerPointer& answer);
     void surrounded(const shardscope::app::SurroundingsPointer& surroundings);
     void compared(const shardscope::app::ComparisonPointer& comparison);
+    void remedied(const shardscope::app::RemediesPointer& remedies);
     void explained(const shardscope::app::ExplanationPointer& explanation);
     void allShardedAnswered(const shardscope::app::AnswerPointer& answer);
     void busyChanged(bool busy);
@@ -39,6 +40,7 @@ private:
     void takeAnswer(const AnswerPointer& answer);
     void surround(const AnswerPointer& answer);
     void compare(const AnswerPointer& answer);
+    void remedy(const AnswerPointer& answer);
     void setBusy(bool busy);
 
     std::uint64_t m_generation = 0;
