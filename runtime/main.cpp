@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The training runtime's command line. Wiring only.
-#include <cstdio>
-#include <string>
-
-#include <CLI/CLI.hpp>
-
 #include "runtime/launch/Coordinator.h"
 #include "runtime/launch/Measure.h"
 #include "runtime/launch/RunOptions.h"
 #include "runtime/launch/Show.h"
 #include "runtime/launch/Worker.h"
+
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <string>
 
 using namespace shardscope;
 
@@ -19,16 +19,24 @@ void addRunOptions(CLI::App& command, engine::RunOptions& options) {
     command.add_option("PLAN", options.planPath, "plan file")->required();
     command.add_option("--data", options.data, "builtin:addition, or a text file or folder, read as bytes")->required();
     command.add_option("--device", options.device, "cpu or cuda")->capture_default_str();
-    command.add_option("--workers", options.workers, "number of ranks (default: the plan's)")->check(CLI::Range(1, 4096));
-    command.add_option("--steps", options.steps, "optimizer steps in all")->check(CLI::Range(1, 1000000000))->capture_default_str();
-    command.add_option("--seed", options.seed, "of weights and data")->check(CLI::Range(0LL, 1LL << 53))->capture_default_str();
+    command.add_option("--workers", options.workers, "number of ranks (default: the plan's)")
+        ->check(CLI::Range(1, 4096));
+    command.add_option("--steps", options.steps, "optimizer steps in all")
+        ->check(CLI::Range(1, 1000000000))
+        ->capture_default_str();
+    command.add_option("--seed", options.seed, "of weights and data")
+        ->check(CLI::Range(0LL, 1LL << 53))
+        ->capture_default_str();
     command.add_option("--run-dir", options.runDirectory, "folder of the run (default: ./runs/NAME-TIME)");
     command.add_flag("--resume", options.resume, "go on from the newest checkpoint in the run folder");
     command.add_option("--checkpoint-every", options.checkpointEvery, "steps between checkpoints (0: at the end only)")
-        ->check(CLI::Range(0, 1000000000))->capture_default_str();
-    command.add_option("--learning-rate", options.learningRate, "instead of the plan's")->check(CLI::Range(0.0, 1000.0));
+        ->check(CLI::Range(0, 1000000000))
+        ->capture_default_str();
+    command.add_option("--learning-rate", options.learningRate, "instead of the plan's")
+        ->check(CLI::Range(0.0, 1000.0));
     command.add_option("--timeout", options.timeoutSeconds, "seconds to wait for a rank inside a collective")
-        ->check(CLI::Range(0.1, 86400.0))->capture_default_str();
+        ->check(CLI::Range(0.1, 86400.0))
+        ->capture_default_str();
 }
 
 } // namespace
@@ -39,10 +47,12 @@ int main(int argc, char** argv) {
     app.require_subcommand(1);
 
     engine::RunOptions runOptions;
-    CLI::App* const run = app.add_subcommand("run", "coordinator and workers on this machine; telemetry on standard output");
+    CLI::App* const run =
+        app.add_subcommand("run", "coordinator and workers on this machine; telemetry on standard output");
     addRunOptions(*run, runOptions);
     run->add_option("--max-restarts", runOptions.maxRestarts, "restarts from the last checkpoint after a failure")
-        ->check(CLI::Range(0, 1000000))->capture_default_str();
+        ->check(CLI::Range(0, 1000000))
+        ->capture_default_str();
 
     engine::RunOptions workerOptions;
     CLI::App* const worker = app.add_subcommand("worker", "one rank, started by torchrun, srun or mpirun");
@@ -50,7 +60,8 @@ int main(int argc, char** argv) {
 
     engine::MeasureOptions measureOptions;
     CLI::App* const measure = app.add_subcommand("measure", "measures this machine and writes a cluster file");
-    measure->add_option("--workers", measureOptions.workers, "ranks to measure with (default: one per core)")->check(CLI::Range(1, 256));
+    measure->add_option("--workers", measureOptions.workers, "ranks to measure with (default: one per core)")
+        ->check(CLI::Range(1, 256));
     measure->add_option("-o,--output", measureOptions.output, "default: ~/.cache/shardscope/local.cluster.json");
     measure->add_flag("--json", measureOptions.json, "print the cluster as JSON");
 

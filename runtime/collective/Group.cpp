@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/collective/Group.h"
 
-#include <exception>
-#include <utility>
+#include "runtime/collective/KeyValueStore.h"
 
 #include <gloo/rendezvous/context.h>
 #include <gloo/transport/tcp/device.h>
 
-#include "runtime/collective/KeyValueStore.h"
+#include <exception>
+#include <utility>
 
 namespace shardscope::engine {
 
@@ -29,8 +29,8 @@ contract::Result<std::unique_ptr<Group>> Group::connect(const GroupAddress& addr
         auto context = std::make_shared<gloo::rendezvous::Context>(address.rank, address.size);
         context->setTimeout(address.timeout);
         context->connectFullMesh(*group->m_store, device);
-        // In synchronous mode the calling thread reads and writes its sockets itself: no hand-over to an event thread, no
-        // allocation per message, and the socket's own timeouts apply.
+        // In synchronous mode the calling thread reads and writes its sockets itself: no hand-over to an event thread,
+        // no allocation per message, and the socket's own timeouts apply.
         for (int peer = 0; peer < address.size; ++peer)
             if (peer != address.rank)
                 context->getPair(peer)->setSync(true, false);

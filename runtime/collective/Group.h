@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "runtime/contract/Result.h"
+
 #include <chrono>
 #include <memory>
 #include <string>
-
-#include "runtime/contract/Result.h"
 
 namespace gloo {
 class Context;
@@ -18,10 +18,10 @@ class KeyValueStore;
 struct GroupAddress {
     int rank = 0;
     int size = 1;
-    std::string host = "127.0.0.1"; ///< MASTER_ADDR: where the rendezvous store is served
-    int port = 0;                   ///< MASTER_PORT
-    std::chrono::milliseconds timeout{5000};     ///< of one wait for a peer inside a collective
-    std::chrono::milliseconds patience{60000};   ///< for all ranks to start
+    std::string host = "127.0.0.1";            ///< MASTER_ADDR: where the rendezvous store is served
+    int port = 0;                              ///< MASTER_PORT
+    std::chrono::milliseconds timeout{5000};   ///< of one wait for a peer inside a collective
+    std::chrono::milliseconds patience{60000}; ///< for all ranks to start
 };
 
 /// The ranks of a run, connected with each other. A group of one is connected to nobody.

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/collective/KeyValueServer.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
-
-#include <fmt/format.h>
 
 namespace shardscope::engine {
 
@@ -45,8 +44,8 @@ contract::Result<std::unique_ptr<KeyValueServer>> KeyValueServer::listen(const s
     const int listener = socket(found->ai_family, found->ai_socktype | SOCK_CLOEXEC, found->ai_protocol);
     const int on = 1;
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    const bool bound = listener >= 0 && bind(listener, found->ai_addr, found->ai_addrlen) == 0 &&
-                       ::listen(listener, SOMAXCONN) == 0;
+    const bool bound =
+        listener >= 0 && bind(listener, found->ai_addr, found->ai_addrlen) == 0 && ::listen(listener, SOMAXCONN) == 0;
     const int error = errno;
     freeaddrinfo(found);
     if (!bound) {
@@ -54,8 +53,8 @@ contract::Result<std::unique_ptr<KeyValueServer>> KeyValueServer::listen(const s
             close(listener);
         if (error == EADDRINUSE)
             return contract::runFailed(fmt::format(
-                "MASTER_PORT {} on {} is occupied by another program; choose a free port or leave MASTER_PORT unset", port,
-                host));
+                "MASTER_PORT {} on {} is occupied by another program; choose a free port or leave MASTER_PORT unset",
+                port, host));
         return contract::runFailed(
             fmt::format("cannot listen on MASTER_ADDR {} MASTER_PORT {}: {}", host, port, std::strerror(error)));
     }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "runtime/contract/Result.h"
+
 #include <atomic>
 #include <map>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
-
-#include "runtime/contract/Result.h"
 
 namespace shardscope::engine {
 

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/collective/KeyValueStore.h"
 
-#include <netdb.h>
-#include <sys/socket.h>
-#include <unistd.h>
+#include <fmt/format.h>
+#include <gloo/common/error.h>
 
 #include <cerrno>
 #include <cstring>
+#include <netdb.h>
+#include <sys/socket.h>
 #include <thread>
+#include <unistd.h>
 #include <utility>
-
-#include <fmt/format.h>
-#include <gloo/common/error.h>
 
 namespace shardscope::engine {
 
@@ -31,7 +30,9 @@ int connectOnce(const addrinfo* addresses) {
     return -1;
 }
 
-[[noreturn]] void fail(const std::string& what) { throw gloo::IoException("rendezvous store: " + what); }
+[[noreturn]] void fail(const std::string& what) {
+    throw gloo::IoException("rendezvous store: " + what);
+}
 
 } // namespace
 
@@ -51,8 +52,9 @@ contract::Result<std::unique_ptr<KeyValueStore>> KeyValueStore::connect(const st
     }
     freeaddrinfo(addresses);
     if (descriptor < 0)
-        return contract::runFailed(fmt::format("nobody answers at MASTER_ADDR {} MASTER_PORT {} after {} s; is rank 0 running?",
-                                               host, port, patience.count() / 1000));
+        return contract::runFailed(
+            fmt::format("nobody answers at MASTER_ADDR {} MASTER_PORT {} after {} s; is rank 0 running?", host, port,
+                        patience.count() / 1000));
     sockaddr_storage local{};
     socklen_t length = sizeof local;
     getsockname(descriptor, reinterpret_cast<sockaddr*>(&local), &length);
@@ -67,7 +69,9 @@ contract::Result<std::unique_ptr<KeyValueStore>> KeyValueStore::connect(const st
 KeyValueStore::KeyValueStore(int descriptor, std::string localAddress, std::chrono::milliseconds patience)
     : m_descriptor(descriptor), m_localAddress(std::move(localAddress)), m_patience(patience) {}
 
-KeyValueStore::~KeyValueStore() { close(m_descriptor); }
+KeyValueStore::~KeyValueStore() {
+    close(m_descriptor);
+}
 
 KeyValueStore::Answer KeyValueStore::request(char code, const std::string& key, const std::vector<char>& value) {
     std::string bytes(1, code);
@@ -100,14 +104,18 @@ KeyValueStore::Answer KeyValueStore::request(char code, const std::string& key, 
     return answer;
 }
 
-void KeyValueStore::set(const std::string& key, const std::vector<char>& data) { request('S', key, data); }
+void KeyValueStore::set(const std::string& key, const std::vector<char>& data) {
+    request('S', key, data);
+}
 
 std::vector<char> KeyValueStore::get(const std::string& key) {
     wait({key});
     return request('G', key, {}).value;
 }
 
-void KeyValueStore::wait(const std::vector<std::string>& keys) { wait(keys, m_patience); }
+void KeyValueStore::wait(const std::vector<std::string>& keys) {
+    wait(keys, m_patience);
+}
 
 // The time given by Gloo is that of one collective; starting all ranks may take longer than that.
 void KeyValueStore::wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& timeout) {

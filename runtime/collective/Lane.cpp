@@ -2,9 +2,8 @@
 #include "runtime/collective/Lane.h"
 
 #include <chrono>
-#include <utility>
-
 #include <pthread.h>
+#include <utility>
 
 namespace shardscope::engine {
 

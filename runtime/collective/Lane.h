@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "runtime/contract/Result.h"
+#include "runtime/contract/StepProgram.h"
+
 #include <array>
 #include <condition_variable>
 #include <cstdint>
@@ -9,13 +12,10 @@
 #include <optional>
 #include <thread>
 
-#include "runtime/contract/Result.h"
-#include "runtime/contract/StepProgram.h"
-
 namespace shardscope::engine {
 
-/// The communication thread of a rank: runs jobs one after the other in the order in which they were handed over. Handing
-/// over and waiting allocate nothing.
+/// The communication thread of a rank: runs jobs one after the other in the order in which they were handed over.
+/// Handing over and waiting allocate nothing.
 class Lane {
 public:
     using Job = contract::StepInstruction;

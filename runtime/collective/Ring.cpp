@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/collective/Ring.h"
 
-#include <cstring>
-#include <exception>
-#include <string_view>
-#include <utility>
-
 #include <fmt/format.h>
 #include <gloo/context.h>
 #include <gloo/transport/buffer.h>
 #include <gloo/transport/pair.h>
+
+#include <cstring>
+#include <exception>
+#include <string_view>
+#include <utility>
 
 namespace shardscope::engine {
 
@@ -94,7 +94,9 @@ Ring::Place Ring::place(const float* address) const {
     return {m_regions.size() - 1, m_regions.back().bytes}; // out of bounds: Gloo's own check refuses it
 }
 
-float* Ring::scratchFloats() const { return reinterpret_cast<float*>(m_regions.back().base); }
+float* Ring::scratchFloats() const {
+    return reinterpret_cast<float*>(m_regions.back().base);
+}
 std::int64_t Ring::pieceCapacity() const {
     return size() == 1 ? kPieceFloats : m_regions.back().bytes / static_cast<std::int64_t>(sizeof(float)) / size();
 }
@@ -103,7 +105,8 @@ void Ring::sendPiece(const float* from, std::int64_t count, Target target) {
     const Place source = place(from);
     m_sending = true;
     auto& buffers = target == Target::SamePlace ? m_toNext : m_toScratch;
-    buffers[source.region]->send(static_cast<std::size_t>(source.offset), static_cast<std::size_t>(count) * sizeof(float),
+    buffers[source.region]->send(static_cast<std::size_t>(source.offset),
+                                 static_cast<std::size_t>(count) * sizeof(float),
                                  target == Target::SamePlace ? static_cast<std::size_t>(source.offset) : 0);
 }
 
@@ -112,9 +115,10 @@ void Ring::receivePiece(std::size_t region) {
     m_fromPrevious[region]->waitRecv();
 }
 
-/// Sends one chunk to the next rank while receiving one from the previous, piece by piece. Writes block when the socket is
-/// full, so odd ranks receive first: no ring of ranks can wait for each other.
-void Ring::exchange(const float* send, std::int64_t sendCount, float* receive, std::int64_t receiveCount, Target target) {
+/// Sends one chunk to the next rank while receiving one from the previous, piece by piece. Writes block when the socket
+/// is full, so odd ranks receive first: no ring of ranks can wait for each other.
+void Ring::exchange(const float* send, std::int64_t sendCount, float* receive, std::int64_t receiveCount,
+                    Target target) {
     const bool receivesFirst = rank() % 2 == 1;
     const std::size_t region = target == Target::SamePlace ? place(receive).region : m_regions.size() - 1;
     const auto sendAt = [&](std::int64_t at) {

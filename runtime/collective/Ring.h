@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "runtime/collective/Group.h"
+#include "runtime/contract/Result.h"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
-
-#include "runtime/collective/Group.h"
-#include "runtime/contract/Result.h"
 
 namespace gloo::transport {
 class Buffer;
@@ -33,8 +33,8 @@ struct Chunks {
 /// Ring collectives over Gloo's bound buffers: all-gather, reduce-scatter and all-reduce of floats, with an order of
 /// additions that depends on nothing but the number of ranks.
 ///
-/// Messages are written straight into the next rank's memory at the same place as in one's own ("symmetric" regions), so
-/// all ranks must register regions of equal layout and call the same collectives in the same order, from one thread.
+/// Messages are written straight into the next rank's memory at the same place as in one's own ("symmetric" regions),
+/// so all ranks must register regions of equal layout and call the same collectives in the same order, from one thread.
 /// Nothing is allocated after create().
 class Ring {
 public:
@@ -54,8 +54,8 @@ public:
     contract::Result<void> allReduce(float* whole, std::int64_t elements);
     /// Sums up to kMaximumScalars doubles in the order of the ranks.
     contract::Result<void> sumScalars(double* values, int count);
-    /// Copies `count` floats from each rank to every rank: `gathered` (size, count) points into the scratch and is valid
-    /// until the next call. count <= pieceCapacity().
+    /// Copies `count` floats from each rank to every rank: `gathered` (size, count) points into the scratch and is
+    /// valid until the next call. count <= pieceCapacity().
     contract::Result<const float*> gatherPieces(const float* piece, std::int64_t count);
     std::int64_t pieceCapacity() const;
     /// Rank 0 tells the others whether to go on waiting; true while it is not done. For work that only rank 0 does and

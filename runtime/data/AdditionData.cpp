@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/data/AdditionData.h"
 
-#include <fmt/format.h>
-
 #include "runtime/network/Initializer.h"
 #include "runtime/ops/CrossEntropy.h"
+
+#include <fmt/format.h>
 
 namespace shardscope::engine {
 
@@ -20,24 +20,30 @@ char characterAt(std::int64_t pair, std::int64_t at) {
     const std::int64_t a = pair / kNumbers;
     const std::int64_t b = pair % kNumbers;
     const std::int64_t sum = a + b;
-    const std::int64_t digits[kSumLength] = {a / 10, a % 10, -1, b / 10, b % 10, -1, sum / 100, sum / 10 % 10, sum % 10, -1};
+    const std::int64_t digits[kSumLength] = {a / 10,    a % 10,        -1,       b / 10, b % 10, -1,
+                                             sum / 100, sum / 10 % 10, sum % 10, -1};
     if (digits[at] >= 0)
         return static_cast<char>('0' + digits[at]);
     return at == 2 ? '+' : at == 5 ? '=' : ';';
 }
 
-bool isAnswer(std::int64_t at) { return at >= kAnswerBegin && at < kAnswerEnd; }
+bool isAnswer(std::int64_t at) {
+    return at >= kAnswerBegin && at < kAnswerEnd;
+}
 
 } // namespace
 
 contract::Result<std::unique_ptr<Dataset>> AdditionData::create(std::uint64_t seed, std::int64_t sequence) {
     if (sequence < kSumLength)
-        return contract::badInput(fmt::format(
-            "plan: training.sequence is {}; builtin:addition needs at least {} tokens for one sum", sequence, kSumLength));
+        return contract::badInput(
+            fmt::format("plan: training.sequence is {}; builtin:addition needs at least {} tokens for one sum",
+                        sequence, kSumLength));
     return std::unique_ptr<Dataset>(new AdditionData(seed, sequence));
 }
 
-bool AdditionData::isHeldOut(std::int64_t pair) { return mixBits(static_cast<std::uint64_t>(pair)) % 10 == 0; }
+bool AdditionData::isHeldOut(std::int64_t pair) {
+    return mixBits(static_cast<std::uint64_t>(pair)) % 10 == 0;
+}
 
 void AdditionData::write(std::uint64_t key, bool heldOut, std::int32_t* tokens, std::int32_t* targets) const {
     std::uint64_t draw = 0;
@@ -56,7 +62,8 @@ void AdditionData::write(std::uint64_t key, bool heldOut, std::int32_t* tokens, 
     }
 }
 
-void AdditionData::trainingSample(std::int64_t step, std::int64_t index, std::int32_t* tokens, std::int32_t* targets) const {
+void AdditionData::trainingSample(std::int64_t step, std::int64_t index, std::int32_t* tokens,
+                                  std::int32_t* targets) const {
     const std::uint64_t stepKey = mixBits(mixBits(m_seed) ^ static_cast<std::uint64_t>(step));
     write(mixBits(stepKey ^ static_cast<std::uint64_t>(index)), false, tokens, targets);
 }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/data/Dataset.h"
 
-#include <fmt/format.h>
-
 #include "runtime/data/AdditionData.h"
 #include "runtime/data/TextData.h"
 
+#include <fmt/format.h>
+
 namespace shardscope::engine {
 
-contract::Result<std::unique_ptr<Dataset>> openDataset(const std::string& name, std::uint64_t seed, std::int64_t sequence,
-                                                       std::int64_t vocabulary) {
+contract::Result<std::unique_ptr<Dataset>> openDataset(const std::string& name, std::uint64_t seed,
+                                                       std::int64_t sequence, std::int64_t vocabulary) {
     constexpr std::int64_t kByteIds = 256;
     if (vocabulary < kByteIds)
-        return contract::badInput(fmt::format(
-            "plan: graph.architecture.vocabulary is {}; text without a tokenizer is read as byte ids, which needs at least {}",
-            vocabulary, kByteIds));
+        return contract::badInput(fmt::format("plan: graph.architecture.vocabulary is {}; text without a tokenizer is "
+                                              "read as byte ids, which needs at least {}",
+                                              vocabulary, kByteIds));
     constexpr std::string_view kBuiltin = "builtin:";
     if (name == "builtin:addition")
         return AdditionData::create(seed, sequence);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "runtime/contract/Result.h"
+
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
-
-#include "runtime/contract/Result.h"
 
 namespace shardscope::engine {
 
@@ -38,7 +38,7 @@ public:
 
 /// `name` is "builtin:addition" or the path of a file or folder, read as bytes. Errors: BadInput, when there is no such
 /// path, too little text, or `vocabulary` cannot hold byte ids.
-contract::Result<std::unique_ptr<Dataset>> openDataset(const std::string& name, std::uint64_t seed, std::int64_t sequence,
-                                                       std::int64_t vocabulary);
+contract::Result<std::unique_ptr<Dataset>> openDataset(const std::string& name, std::uint64_t seed,
+                                                       std::int64_t sequence, std::int64_t vocabulary);
 
 } // namespace shardscope::engine

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/data/TextData.h"
 
-#include <algorithm>
-#include <filesystem>
-#include <utility>
+#include "runtime/contract/Json.h"
+#include "runtime/network/Initializer.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "runtime/contract/Json.h"
-#include "runtime/network/Initializer.h"
+#include <algorithm>
+#include <filesystem>
+#include <utility>
 
 namespace shardscope::engine {
 
@@ -51,9 +51,9 @@ contract::Result<std::unique_ptr<Dataset>> TextData::open(const std::string& pat
     }
     // Both parts need a window of S tokens and the target of the last one.
     if (static_cast<std::int64_t>(bytes.size()) / 10 < sequence + 1)
-        return contract::badInput(fmt::format(
-            "--data \"{}\": holds {} bytes; sequences of {} tokens need at least {} (a tenth is held out)", path,
-            bytes.size(), sequence, 10 * (sequence + 1)));
+        return contract::badInput(
+            fmt::format("--data \"{}\": holds {} bytes; sequences of {} tokens need at least {} (a tenth is held out)",
+                        path, bytes.size(), sequence, 10 * (sequence + 1)));
     return std::unique_ptr<Dataset>(new TextData(std::move(bytes), seed, sequence));
 }
 
@@ -68,15 +68,18 @@ void TextData::write(std::int64_t begin, std::int32_t* tokens, std::int32_t* tar
     }
 }
 
-void TextData::trainingSample(std::int64_t step, std::int64_t index, std::int32_t* tokens, std::int32_t* targets) const {
+void TextData::trainingSample(std::int64_t step, std::int64_t index, std::int32_t* tokens,
+                              std::int32_t* targets) const {
     const std::uint64_t stepKey = mixBits(mixBits(m_seed) ^ static_cast<std::uint64_t>(step));
     const auto places = static_cast<std::uint64_t>(m_heldOutBegin - m_sequence);
     write(static_cast<std::int64_t>(mixBits(stepKey ^ static_cast<std::uint64_t>(index)) % places), tokens, targets);
 }
 
 void TextData::heldOutSample(std::int64_t index, std::int32_t* tokens, std::int32_t* targets) const {
-    const auto places = static_cast<std::uint64_t>(static_cast<std::int64_t>(m_bytes.size()) - m_heldOutBegin - m_sequence);
-    write(m_heldOutBegin + static_cast<std::int64_t>(mixBits(static_cast<std::uint64_t>(index)) % places), tokens, targets);
+    const auto places =
+        static_cast<std::uint64_t>(static_cast<std::int64_t>(m_bytes.size()) - m_heldOutBegin - m_sequence);
+    write(m_heldOutBegin + static_cast<std::int64_t>(mixBits(static_cast<std::uint64_t>(index)) % places), tokens,
+          targets);
 }
 
 } // namespace shardscope::engine

@@ -3,11 +3,10 @@
 
 #include <cblas.h>
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <fstream>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 namespace shardscope::engine {
@@ -42,7 +41,9 @@ std::int64_t availableMemoryBytes() {
     return std::min(available, std::max<std::int64_t>(0, limit - numberIn("/sys/fs/cgroup/memory.current", 0)));
 }
 
-std::int64_t totalMemoryBytes() { return memoryInfo("MemTotal"); }
+std::int64_t totalMemoryBytes() {
+    return memoryInfo("MemTotal");
+}
 
 std::int64_t residentBytes() {
     std::ifstream file("/proc/self/statm");
@@ -62,7 +63,9 @@ std::string processorName() {
     return "CPU";
 }
 
-int processorCount() { return static_cast<int>(std::max(1U, std::thread::hardware_concurrency())); }
+int processorCount() {
+    return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+}
 
 void prepareBlas() {
     openblas_set_num_threads(1);
@@ -70,8 +73,8 @@ void prepareBlas() {
     std::vector<float> a(kSize * kSize, 1.0F);
     std::vector<float> c(kSize * kSize, 0.0F);
     for (const auto transpose : {CblasNoTrans, CblasTrans})
-        cblas_sgemm(CblasRowMajor, transpose, CblasNoTrans, kSize, kSize, kSize, 1.0F, a.data(), kSize, a.data(), kSize, 0.0F,
-                    c.data(), kSize);
+        cblas_sgemm(CblasRowMajor, transpose, CblasNoTrans, kSize, kSize, kSize, 1.0F, a.data(), kSize, a.data(), kSize,
+                    0.0F, c.data(), kSize);
 }
 
 } // namespace shardscope::engine

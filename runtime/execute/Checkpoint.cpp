@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/execute/Checkpoint.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <atomic>
-#include <filesystem>
-#include <memory>
-#include <thread>
+#include "runtime/contract/Json.h"
+#include "runtime/data/Safetensors.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "runtime/contract/Json.h"
-#include "runtime/data/Safetensors.h"
+#include <algorithm>
+#include <atomic>
+#include <fcntl.h>
+#include <filesystem>
+#include <memory>
+#include <thread>
+#include <unistd.h>
 
 namespace shardscope::engine {
 
@@ -107,7 +106,8 @@ void scatter(const TensorState& tensor, const FileOrder& order, const Values& va
         to[order.indexOf(base + e)] = from[e];
 }
 
-contract::Result<void> gatherValues(Ring& ring, const TensorState& tensor, const FileOrder& order, const Values& values) {
+contract::Result<void> gatherValues(Ring& ring, const TensorState& tensor, const FileOrder& order,
+                                    const Values& values) {
     if (!values.sharded) {
         if (ring.rank() == 0)
             scatter(tensor, order, values, 0, tensor.elements, values.memory);
@@ -143,13 +143,16 @@ contract::OrderedJson huggingFaceConfig(const contract::Architecture& a) {
             {"torch_dtype", "float32"}};
 }
 
-fs::path checkpointsFolder(const std::string& runDirectory) { return fs::path(runDirectory) / "checkpoints"; }
+fs::path checkpointsFolder(const std::string& runDirectory) {
+    return fs::path(runDirectory) / "checkpoints";
+}
 
 /// Finished checkpoints, the newest first.
 std::vector<fs::path> checkpointFolders(const std::string& runDirectory) {
     std::vector<fs::path> folders;
     std::error_code error;
-    for (fs::directory_iterator it(checkpointsFolder(runDirectory), error), end; !error && it != end; it.increment(error))
+    for (fs::directory_iterator it(checkpointsFolder(runDirectory), error), end; !error && it != end;
+         it.increment(error))
         if (it->path().filename().string().starts_with("step-"))
             folders.push_back(it->path());
     std::sort(folders.rbegin(), folders.rend());
@@ -169,15 +172,16 @@ contract::Result<void> finishFolder(const fs::path& partial, const fs::path& fin
                                             {"global_batch", setup.training.globalBatch},
                                             {"sequence", setup.training.sequence},
                                             {"graph_sha256", setup.graphSha256}};
-    for (const auto& [name, json] : {std::pair("config.json", huggingFaceConfig(setup.architecture)),
-                                     std::pair("state.json", description)})
+    for (const auto& [name, json] :
+         {std::pair("config.json", huggingFaceConfig(setup.architecture)), std::pair("state.json", description)})
         if (auto written = contract::writeFileAtomically((partial / name).string(), json.dump(1) + "\n"); !written)
             return written;
     std::error_code error;
     fs::remove_all(final, error);
     fs::rename(partial, final, error);
     if (error)
-        return contract::runFailed(fmt::format("{}: cannot be moved into place: {}", partial.string(), error.message()));
+        return contract::runFailed(
+            fmt::format("{}: cannot be moved into place: {}", partial.string(), error.message()));
     if (const int folder = ::open(checkpointsFolder(runDirectory).c_str(), O_RDONLY | O_CLOEXEC); folder >= 0) {
         fsync(folder);
         close(folder);
@@ -190,8 +194,8 @@ contract::Result<void> finishFolder(const fs::path& partial, const fs::path& fin
 
 } // namespace
 
-contract::Result<std::string> saveCheckpoint(Executor& executor, const PlanSetup& setup, const std::string& runDirectory,
-                                             CheckpointState state) {
+contract::Result<std::string> saveCheckpoint(Executor& executor, const PlanSetup& setup,
+                                             const std::string& runDirectory, CheckpointState state) {
     const std::string name = fmt::format("step-{:08}", state.step);
     const fs::path final = checkpointsFolder(runDirectory) / name;
     const fs::path partial = checkpointsFolder(runDirectory) / ("." + name + ".partial");
@@ -281,16 +285,17 @@ contract::Result<void> loadCheckpoint(Executor& executor, const PlanSetup& setup
     const auto moments = SafetensorsFile::open(found.path + "/optimizer.safetensors", momentShapes(setup));
     if (!weights || !moments)
         return tl::unexpected(weights ? moments.error() : weights.error());
-    return forEachValues(setup, executor.layout(), weights->get(), moments->get(),
-                         [&](const TensorState& tensor, const FileOrder& order, const Values& values) -> contract::Result<void> {
-                             const std::int64_t begin = values.sharded ? tensor.shardBegin(executor.rank()) : 0;
-                             const std::int64_t count = values.sharded ? tensor.shardCount(executor.rank()) : tensor.elements;
-                             const float* const from = values.file->tensor(values.name);
-                             const std::int64_t base = tensor.firstRow * tensor.columns + begin;
-                             for (std::int64_t e = 0; e < count; ++e)
-                                 values.memory[e] = from[order.indexOf(base + e)];
-                             return {};
-                         });
+    return forEachValues(
+        setup, executor.layout(), weights->get(), moments->get(),
+        [&](const TensorState& tensor, const FileOrder& order, const Values& values) -> contract::Result<void> {
+            const std::int64_t begin = values.sharded ? tensor.shardBegin(executor.rank()) : 0;
+            const std::int64_t count = values.sharded ? tensor.shardCount(executor.rank()) : tensor.elements;
+            const float* const from = values.file->tensor(values.name);
+            const std::int64_t base = tensor.firstRow * tensor.columns + begin;
+            for (std::int64_t e = 0; e < count; ++e)
+                values.memory[e] = from[order.indexOf(base + e)];
+            return {};
+        });
 }
 
 } // namespace shardscope::engine

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "runtime/execute/Executor.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "runtime/execute/Executor.h"
 
 namespace shardscope::engine {
 
@@ -22,10 +22,10 @@ struct FoundCheckpoint {
 };
 
 /// Writes RUN_DIR/checkpoints/step-NNNNNNNN with model.safetensors (Hugging Face tensor names), optimizer.safetensors,
-/// config.json and state.json, whole or not at all, and removes all but the newest two. All ranks call it; rank 0 writes
-/// what the others send piece by piece. Independent of placements and ranks. Returns the folder.
-contract::Result<std::string> saveCheckpoint(Executor& executor, const PlanSetup& setup, const std::string& runDirectory,
-                                             CheckpointState state);
+/// config.json and state.json, whole or not at all, and removes all but the newest two. All ranks call it; rank 0
+/// writes what the others send piece by piece. Independent of placements and ranks. Returns the folder.
+contract::Result<std::string> saveCheckpoint(Executor& executor, const PlanSetup& setup,
+                                             const std::string& runDirectory, CheckpointState state);
 
 /// The newest checkpoint that is complete and belongs to this plan's network. `skipped` receives the reasons for those
 /// passed over.

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/execute/Executor.h"
 
+#include "runtime/execute/Schedule.h"
+#include "runtime/network/Initializer.h"
+#include "runtime/ops/AdamW.h"
+
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstring>
-
-#include <fmt/format.h>
-
-#include "runtime/execute/Schedule.h"
-#include "runtime/network/Initializer.h"
-#include "runtime/ops/AdamW.h"
 
 namespace shardscope::engine {
 
 using contract::StepCode;
 using contract::StepInstruction;
 
-contract::Result<std::unique_ptr<Executor>> Executor::create(const PlanSetup& setup, Group& group, const Dataset& data) {
+contract::Result<std::unique_ptr<Executor>> Executor::create(const PlanSetup& setup, Group& group,
+                                                             const Dataset& data) {
     auto arenas = Arenas::map(setup.table);
     if (!arenas)
         return tl::unexpected(arenas.error());
@@ -31,8 +32,8 @@ contract::Result<std::unique_ptr<Executor>> Executor::create(const PlanSetup& se
 Executor::Executor(const PlanSetup& setup, Group& group, const Dataset& data, Arenas arenas)
     : m_setup(setup), m_group(group), m_data(data), m_pool(setup.table, std::move(arenas)),
       m_layout(setup.operators, setup.decisions, setup.ranks, setup.preset, m_pool),
-      m_decoder(setup.architecture, setup.operators, setup.decisions, setup.training.microBatch, setup.training.sequence,
-                m_pool) {
+      m_decoder(setup.architecture, setup.operators, setup.decisions, setup.training.microBatch,
+                setup.training.sequence, m_pool) {
     for (std::int32_t i = 0; i < setup.program.slotCount; ++i) {
         Slot slot;
         slot.gathered = m_pool.find(fmt::format("slot.{}.gathered", i));
@@ -40,7 +41,8 @@ Executor::Executor(const PlanSetup& setup, Group& group, const Dataset& data, Ar
         slot.base = m_pool.address(slot.gathered != kNoBuffer ? slot.gathered : slot.unreduced);
         m_slots.push_back(slot);
     }
-    const std::size_t traced = setup.program.instructions.size() * static_cast<std::size_t>(setup.training.accumulate) + 8;
+    const std::size_t traced =
+        setup.program.instructions.size() * static_cast<std::size_t>(setup.training.accumulate) + 8;
     m_trace.reserve(2 * traced);
     m_laneTrace.reserve(traced);
 }
@@ -48,7 +50,8 @@ Executor::Executor(const PlanSetup& setup, Group& group, const Dataset& data, Ar
 contract::Result<void> Executor::connectRing() {
     // Every rank has the same table, so its arenas are laid out alike: what the ring asks for.
     std::vector<MemoryRegion> regions;
-    for (const contract::Arena arena : {contract::Arena::Parameters, contract::Arena::Gradients, contract::Arena::Slots})
+    for (const contract::Arena arena :
+         {contract::Arena::Parameters, contract::Arena::Gradients, contract::Arena::Slots})
         if (m_pool.arenas().bytes(arena) > 0)
             regions.push_back({m_pool.arenas().base(arena), m_pool.arenas().bytes(arena)});
     MemoryRegion scratch;
@@ -76,8 +79,12 @@ contract::Result<void> Executor::handle(const Lane::Job& job) {
     const double start = m_traced ? now() : 0;
     contract::Result<void> result;
     switch (job.code) {
-    case StepCode::Gather: result = gather(job); break;
-    case StepCode::ReduceScatter: result = reduceScatter(job); break;
+    case StepCode::Gather:
+        result = gather(job);
+        break;
+    case StepCode::ReduceScatter:
+        result = reduceScatter(job);
+        break;
     case StepCode::AllReduce:
         for (const TensorState& tensor : m_layout.of(job.op).parts[static_cast<std::size_t>(job.part)].tensors)
             if (result = m_ring->allReduce(tensor.gradient, tensor.elements); !result)
@@ -88,9 +95,14 @@ contract::Result<void> Executor::handle(const Lane::Job& job) {
             if (result = m_ring->allGather(tensor.weight, {tensor.elements, tensor.shard}); !result)
                 return result;
         break;
-    case StepCode::Clip: result = m_ring->sumScalars(m_scalars.data(), kScalarCount); break;
-    case StepCode::Load: result = m_errand(*m_ring); break; // an errand
-    default: break;
+    case StepCode::Clip:
+        result = m_ring->sumScalars(m_scalars.data(), kScalarCount);
+        break;
+    case StepCode::Load:
+        result = m_errand(*m_ring);
+        break; // an errand
+    default:
+        break;
     }
     if (m_traced && m_laneTrace.size() < m_laneTrace.capacity())
         m_laneTrace.push_back({job, true, start - m_stepStart, now() - m_stepStart});
@@ -101,7 +113,8 @@ contract::Result<void> Executor::gather(const Lane::Job& job) {
     float* const slot = m_slots[static_cast<std::size_t>(job.slot)].base;
     for (const TensorState& tensor : m_layout.of(job.op).parts[static_cast<std::size_t>(job.part)].tensors) {
         float* const whole = slot + tensor.gatheredOffset;
-        std::memcpy(whole + rank() * tensor.shard, tensor.weight, static_cast<std::size_t>(tensor.shard) * sizeof(float));
+        std::memcpy(whole + rank() * tensor.shard, tensor.weight,
+                    static_cast<std::size_t>(tensor.shard) * sizeof(float));
         if (auto done = m_ring->allGather(whole, {tensor.paddedElements, tensor.shard}); !done)
             return done;
     }
@@ -150,13 +163,15 @@ void Executor::post(const StepInstruction& instruction) {
 }
 
 void Executor::takeSlot(std::int32_t slot) {
-    for (const BufferId id : {m_slots[static_cast<std::size_t>(slot)].gathered, m_slots[static_cast<std::size_t>(slot)].unreduced})
+    for (const BufferId id :
+         {m_slots[static_cast<std::size_t>(slot)].gathered, m_slots[static_cast<std::size_t>(slot)].unreduced})
         if (id != kNoBuffer)
             m_pool.take(id);
 }
 
 void Executor::giveBackSlot(std::int32_t slot) {
-    for (const BufferId id : {m_slots[static_cast<std::size_t>(slot)].gathered, m_slots[static_cast<std::size_t>(slot)].unreduced})
+    for (const BufferId id :
+         {m_slots[static_cast<std::size_t>(slot)].gathered, m_slots[static_cast<std::size_t>(slot)].unreduced})
         if (id != kNoBuffer)
             m_pool.giveBack(id);
 }
@@ -173,8 +188,10 @@ void Executor::load(std::int64_t microStep) {
 /// Gradients in a slot are reduced with their padding, which must not hold an earlier user's bytes.
 void Executor::clearPadding(const StepInstruction& instruction) {
     float* const slot = m_slots[static_cast<std::size_t>(instruction.slot)].base;
-    for (const TensorState& tensor : m_layout.of(instruction.op).parts[static_cast<std::size_t>(instruction.part)].tensors)
-        std::fill(slot + tensor.unreducedOffset + tensor.elements, slot + tensor.unreducedOffset + tensor.paddedElements, 0.0F);
+    for (const TensorState& tensor :
+         m_layout.of(instruction.op).parts[static_cast<std::size_t>(instruction.part)].tensors)
+        std::fill(slot + tensor.unreducedOffset + tensor.elements,
+                  slot + tensor.unreducedOffset + tensor.paddedElements, 0.0F);
 }
 
 bool Executor::runCompute(const StepInstruction& instruction) {
@@ -187,8 +204,12 @@ bool Executor::runCompute(const StepInstruction& instruction) {
     }
     const PartAccess access = accessPart(m_layout.of(instruction.op), instruction.part, slot);
     switch (instruction.code) {
-    case StepCode::Forward: m_decoder.forward(instruction.op, access); break;
-    case StepCode::Recompute: m_decoder.recompute(instruction.op, access); break;
+    case StepCode::Forward:
+        m_decoder.forward(instruction.op, access);
+        break;
+    case StepCode::Recompute:
+        m_decoder.recompute(instruction.op, access);
+        break;
     default:
         m_decoder.backward(instruction.op, access);
         if (slot != nullptr)
@@ -260,7 +281,9 @@ bool Executor::run(std::size_t index, std::int64_t microStep) {
     const bool lastMicroStep = microStep + 1 >= m_setup.training.accumulate;
     const double start = m_traced ? now() : 0;
     switch (instruction.code) {
-    case StepCode::Load: load(microStep); break;
+    case StepCode::Load:
+        load(microStep);
+        break;
     case StepCode::Gather:
         takeSlot(instruction.slot);
         post(instruction);
@@ -286,15 +309,21 @@ bool Executor::run(std::size_t index, std::int64_t microStep) {
         if (!clip())
             return false;
         break;
-    case StepCode::Update: update(instruction.op); break;
-    case StepCode::GatherUpdated: post(instruction); return true;
-    case StepCode::Finish: return m_lane->drain();
+    case StepCode::Update:
+        update(instruction.op);
+        break;
+    case StepCode::GatherUpdated:
+        post(instruction);
+        return true;
+    case StepCode::Finish:
+        return m_lane->drain();
     }
     note(instruction, false, start);
     return true;
 }
 
-contract::Result<StepOutcome> Executor::runStep(std::int64_t step, std::int64_t steps, bool stopRequested, bool traced) {
+contract::Result<StepOutcome> Executor::runStep(std::int64_t step, std::int64_t steps, bool stopRequested,
+                                                bool traced) {
     m_step = step;
     m_steps = steps;
     m_stopRequested = stopRequested;
@@ -306,7 +335,8 @@ contract::Result<StepOutcome> Executor::runStep(std::int64_t step, std::int64_t 
     m_traced = traced; // the lane is idle between steps
     const double waited = m_lane->waitedSeconds();
     const Arenas& arenas = m_pool.arenas();
-    std::memset(arenas.base(contract::Arena::Gradients), 0, static_cast<std::size_t>(arenas.bytes(contract::Arena::Gradients)));
+    std::memset(arenas.base(contract::Arena::Gradients), 0,
+                static_cast<std::size_t>(arenas.bytes(contract::Arena::Gradients)));
     const auto microStepEnd = static_cast<std::size_t>(m_setup.program.microStepEnd);
     bool fine = true;
     for (std::int64_t microStep = 0; fine && microStep < m_setup.training.accumulate; ++microStep)

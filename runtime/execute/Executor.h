@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include <array>
-#include <functional>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "runtime/collective/Lane.h"
 #include "runtime/collective/Ring.h"
 #include "runtime/data/Dataset.h"
 #include "runtime/execute/PlanSetup.h"
 #include "runtime/network/Gpt2Decoder.h"
 #include "runtime/network/StateLayout.h"
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
 
 namespace shardscope::engine {
 
@@ -21,7 +21,7 @@ struct StepOutcome {
     double learningRate = 0;
     double gradientNorm = 0; ///< before clipping
     double seconds = 0;
-    double exposedSeconds = 0; ///< of them the compute thread waited for communication
+    double exposedSeconds = 0;  ///< of them the compute thread waited for communication
     bool stopRequested = false; ///< by any rank; all ranks see the same
 };
 
@@ -38,12 +38,13 @@ struct TracedInstruction {
     double end = 0;
 };
 
-/// Runs step programs on one rank: compute instructions on the calling thread, communication on a lane of its own. After
-/// the first step nothing is allocated on either thread.
+/// Runs step programs on one rank: compute instructions on the calling thread, communication on a lane of its own.
+/// After the first step nothing is allocated on either thread.
 class Executor {
 public:
     /// Maps the arenas and connects the ring. Errors: RunFailed.
-    static contract::Result<std::unique_ptr<Executor>> create(const PlanSetup& setup, Group& group, const Dataset& data);
+    static contract::Result<std::unique_ptr<Executor>> create(const PlanSetup& setup, Group& group,
+                                                              const Dataset& data);
 
     /// Fills the weights from the seed.
     void initialize(std::uint64_t seed);

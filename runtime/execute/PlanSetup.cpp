@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/execute/PlanSetup.h"
 
-#include <algorithm>
+#include "runtime/memory/BufferPool.h"
 
 #include <fmt/format.h>
 
-#include "runtime/memory/BufferPool.h"
+#include <algorithm>
 
 namespace shardscope::engine {
 
@@ -17,8 +17,9 @@ contract::Result<void> checkRunnable(const contract::Plan& plan) {
             "plan: graph.architecture is missing: this runtime trains decoders of the gpt2 family, not \"{}\"",
             plan.graph.family));
     if (!plan.graph.architecture->isGpt2())
-        return contract::badInput(fmt::format(
-            "plan: graph.architecture.family is \"{}\"; this runtime trains the gpt2 family", plan.graph.architecture->family));
+        return contract::badInput(
+            fmt::format("plan: graph.architecture.family is \"{}\"; this runtime trains the gpt2 family",
+                        plan.graph.architecture->family));
     if (plan.graph.architecture->activation != contract::Activation::GeluTanh)
         return contract::badInput("plan: graph.architecture.activation: this runtime computes gelu_tanh");
     constexpr std::string_view kPreset = "fp32-adam";
@@ -26,10 +27,11 @@ contract::Result<void> checkRunnable(const contract::Plan& plan) {
         return contract::badInput(fmt::format("plan: training.precision is \"{}\"; on a CPU this runtime trains {}",
                                               plan.training.precision, kPreset));
     if (plan.training.lossChunks != 1)
-        return contract::badInput(
-            fmt::format("plan: training.loss_chunks is {}; this runtime computes the loss in 1 piece", plan.training.lossChunks));
+        return contract::badInput(fmt::format(
+            "plan: training.loss_chunks is {}; this runtime computes the loss in 1 piece", plan.training.lossChunks));
     if (plan.parallel.pipeline != 1 || plan.parallel.tensor != 1)
-        return contract::badInput("plan: parallel.pipeline and parallel.tensor must be 1: this runtime runs data parallelism");
+        return contract::badInput(
+            "plan: parallel.pipeline and parallel.tensor must be 1: this runtime runs data parallelism");
     if (const std::string& schedule = plan.training.optimizer.schedule; schedule != "constant" && schedule != "cosine")
         return contract::badInput(
             fmt::format("plan: training.optimizer.schedule is \"{}\"; known are constant, cosine", schedule));
@@ -47,8 +49,8 @@ contract::Result<void> checkRunnable(const contract::Plan& plan) {
 /// Cuts the samples of one rank into micro-batches no larger than the plan's.
 contract::Result<void> resize(contract::Training& training, std::int64_t ranks) {
     if (training.globalBatch % ranks != 0)
-        return contract::badInput(fmt::format("plan: training.global_batch {} is not divisible by {} workers",
-                                              training.globalBatch, ranks));
+        return contract::badInput(
+            fmt::format("plan: training.global_batch {} is not divisible by {} workers", training.globalBatch, ranks));
     const std::int64_t samples = training.globalBatch / ranks;
     std::int64_t microBatch = std::min(training.microBatch, samples);
     while (samples % microBatch != 0)
@@ -86,7 +88,7 @@ contract::Result<PlanSetup> preparePlan(const contract::Plan& plan, const SetupR
     setup.operators = std::move(*operators);
     setup.decisions = contract::planDecisions(plan);
     setup.program = contract::buildStepProgram(setup.operators, setup.decisions, setup.prefetchDepth);
-    const contract::SizingInput sizing{setup.operators, setup.decisions, setup.ranks,         setup.ranks,
+    const contract::SizingInput sizing{setup.operators, setup.decisions, setup.ranks,        setup.ranks,
                                        setup.preset,    setup.training,  setup.prefetchDepth};
     const contract::BufferTable expected = contract::buildBufferTable(sizing, setup.program);
     if (setup.resized) {

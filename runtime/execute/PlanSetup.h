@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "runtime/contract/Plan.h"
+#include "runtime/contract/StepProgram.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "runtime/contract/Plan.h"
-#include "runtime/contract/StepProgram.h"
 
 namespace shardscope::engine {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/execute/Trainer.h"
 
-#include <algorithm>
+#include "runtime/device/HostMemory.h"
 
 #include <fmt/format.h>
 
-#include "runtime/device/HostMemory.h"
+#include <algorithm>
 
 namespace shardscope::engine {
 

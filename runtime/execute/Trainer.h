@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "runtime/execute/Checkpoint.h"
+#include "runtime/execute/TrainingListener.h"
+
 #include <atomic>
 #include <cstdint>
 #include <string>
-
-#include "runtime/execute/Checkpoint.h"
-#include "runtime/execute/TrainingListener.h"
 
 namespace shardscope::engine {
 

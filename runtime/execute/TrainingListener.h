@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include <string>
-
 #include "runtime/contract/Telemetry.h"
 #include "runtime/execute/Executor.h"
+
+#include <string>
 
 namespace shardscope::engine {
 

@@ -1,22 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/launch/Coordinator.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <cstdio>
-#include <cstring>
-#include <filesystem>
-#include <memory>
-
-#include <fmt/format.h>
-
 #include "runtime/collective/KeyValueServer.h"
 #include "runtime/contract/Bytes.h"
 #include "runtime/contract/Json.h"
@@ -29,21 +13,42 @@
 #include "runtime/launch/TelemetryWriter.h"
 #include "runtime/launch/WorkerProcess.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <memory>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 namespace shardscope::engine {
 
 namespace {
 
 std::atomic<int> stopSignals{0};
-void onStopSignal(int) { ++stopSignals; }
+void onStopSignal(int) {
+    ++stopSignals;
+}
 
 constexpr int kPollMilliseconds = 50;
 /// How long the reports of other ranks are awaited after the first sign of a failure.
 constexpr double kGatherReportsSeconds = 0.7;
 
 /// Set by the coordinator for each worker, whatever it inherited.
-constexpr std::array<std::string_view, 7> kOwnVariables{
-    "RANK=",       "WORLD_SIZE=",           "LOCAL_RANK=", "MASTER_ADDR=",
-    "MASTER_PORT=", "OPENBLAS_NUM_THREADS=", "TORCHELASTIC_USE_AGENT_STORE="};
+constexpr std::array<std::string_view, 7> kOwnVariables{"RANK=",
+                                                        "WORLD_SIZE=",
+                                                        "LOCAL_RANK=",
+                                                        "MASTER_ADDR=",
+                                                        "MASTER_PORT=",
+                                                        "OPENBLAS_NUM_THREADS=",
+                                                        "TORCHELASTIC_USE_AGENT_STORE="};
 
 class Coordinator {
 public:
@@ -100,14 +105,15 @@ contract::Result<void> Coordinator::prepare() {
     if (!setup)
         return tl::unexpected(setup.error());
     m_setup = std::move(*setup);
-    if (const auto data = openDataset(m_options.data, m_options.seed, m_setup.training.sequence, m_setup.architecture.vocabulary);
+    if (const auto data =
+            openDataset(m_options.data, m_options.seed, m_setup.training.sequence, m_setup.architecture.vocabulary);
         !data)
         return tl::unexpected(data.error());
     const std::int64_t needed = m_setup.table.totalBytes() * m_setup.ranks;
     if (const std::int64_t available = availableMemoryBytes(); needed > available)
-        return contract::runFailed(fmt::format("{} workers need {} ({} bytes), more than the {} ({} bytes) of memory available",
-                                               m_setup.ranks, contract::describeBytes(needed), needed,
-                                               contract::describeBytes(available), available));
+        return contract::runFailed(
+            fmt::format("{} workers need {} ({} bytes), more than the {} ({} bytes) of memory available", m_setup.ranks,
+                        contract::describeBytes(needed), needed, contract::describeBytes(available), available));
     // Occupied ports are found before anything is written.
     const auto port = requestedPort();
     if (!port)
@@ -127,7 +133,8 @@ contract::Result<void> Coordinator::openRunDirectory() {
     const fs::path folder = fs::absolute(m_options.runDirectory, error).lexically_normal();
     fs::create_directories(folder, error);
     if (error)
-        return contract::runFailed(fmt::format("--run-dir \"{}\": cannot be created: {}", m_options.runDirectory, error.message()));
+        return contract::runFailed(
+            fmt::format("--run-dir \"{}\": cannot be created: {}", m_options.runDirectory, error.message()));
     m_options.runDirectory = folder.string();
     // A new run must not resume from, nor tidy away, what an older run left here.
     if (const fs::path old = folder / "checkpoints"; !m_options.resume && fs::exists(old, error)) {
@@ -246,8 +253,9 @@ void Coordinator::noteEnds() {
             continue;
         const int status = worker.status();
         const bool stoppedOnRequest =
-            m_forwardedStops > 0 && ((WIFEXITED(status) && WEXITSTATUS(status) == 130) ||
-                                     (WIFSIGNALED(status) && (WTERMSIG(status) == SIGTERM || WTERMSIG(status) == SIGKILL)));
+            m_forwardedStops > 0 &&
+            ((WIFEXITED(status) && WEXITSTATUS(status) == 130) ||
+             (WIFSIGNALED(status) && (WTERMSIG(status) == SIGTERM || WTERMSIG(status) == SIGKILL)));
         if ((WIFEXITED(status) && WEXITSTATUS(status) == 0) || stoppedOnRequest)
             continue;
         m_cause.addEnd(worker.rank(), status, m_lastStep + 1);
@@ -282,8 +290,8 @@ Coordinator::Outcome Coordinator::superviseWorkers() {
         readStreams();
         forwardStop();
         noteEnds();
-        const bool allEnded =
-            std::none_of(m_workers.begin(), m_workers.end(), [](const WorkerProcess& worker) { return worker.isRunning(); });
+        const bool allEnded = std::none_of(m_workers.begin(), m_workers.end(),
+                                           [](const WorkerProcess& worker) { return worker.isRunning(); });
         if (m_failedAt > 0 && (allEnded || monotonicSeconds() - m_failedAt > kGatherReportsSeconds)) {
             endWorkers();
             return m_forwardedStops > 1 ? Outcome::Stopped : Outcome::Failed;
@@ -302,10 +310,11 @@ int Coordinator::run() {
         sigaction(signal, &action, nullptr);
     ::signal(SIGPIPE, SIG_IGN);
     emit(-1, contract::HelloEvent{contract::kTelemetryVersion, contract::sha256(m_planText),
-                                  static_cast<std::int32_t>(m_setup.ranks), m_options.runDirectory, getpid(), m_options.steps});
+                                  static_cast<std::int32_t>(m_setup.ranks), m_options.runDirectory, getpid(),
+                                  m_options.steps});
     if (m_setup.resized)
-        log("info", fmt::format("re-sized for {} workers: micro-batch {}, accumulate {}, predicted {} per worker", m_setup.ranks,
-                                m_setup.training.microBatch, m_setup.training.accumulate,
+        log("info", fmt::format("re-sized for {} workers: micro-batch {}, accumulate {}, predicted {} per worker",
+                                m_setup.ranks, m_setup.training.microBatch, m_setup.training.accumulate,
                                 contract::describeBytes(m_setup.predicted.total())));
     for (std::int32_t attempt = 0;; ++attempt) {
         if (auto started = startWorkers(); !started) {
@@ -319,7 +328,8 @@ int Coordinator::run() {
         const FirstCause::Verdict verdict = m_cause.verdict();
         m_failureReason = fmt::format("rank {}: {}", verdict.first.rank, verdict.first.cause);
         m_failureCode = verdict.exitCode;
-        emit(verdict.first.rank, contract::FailureEvent{verdict.first.step, verdict.first.phase, verdict.first.cause, true});
+        emit(verdict.first.rank,
+             contract::FailureEvent{verdict.first.step, verdict.first.phase, verdict.first.cause, true});
         for (const FirstCause::Report& report : verdict.others)
             emit(report.rank, contract::FailureEvent{report.step, report.phase, report.cause, false});
         std::fprintf(stderr, "failed: %s (step %lld, %s)\n", m_failureReason.c_str(),
@@ -349,9 +359,11 @@ int Coordinator::finish(Outcome outcome) {
         emit(-1, contract::ByeEvent{"done", std::max(m_lastStep, m_checkpointStep), ""});
         return 0;
     case Outcome::Stopped:
-        emit(-1, contract::ByeEvent{"stopped", m_lastStep, m_forwardedStops > 1 ? "ended at once" : "stopped by a signal"});
+        emit(-1,
+             contract::ByeEvent{"stopped", m_lastStep, m_forwardedStops > 1 ? "ended at once" : "stopped by a signal"});
         return contract::exitCode(contract::ErrorKind::Interrupted);
-    case Outcome::Failed: break;
+    case Outcome::Failed:
+        break;
     }
     emit(-1, contract::ByeEvent{"failed", m_lastStep, m_failureReason});
     return m_failureCode;

@@ -5,8 +5,8 @@
 
 namespace shardscope::engine {
 
-/// Runs a plan with one worker process per rank on this machine: checks everything before anything is written, starts the
-/// workers, passes on their telemetry, names the first cause of a failure, restarts. Returns the exit code.
+/// Runs a plan with one worker process per rank on this machine: checks everything before anything is written, starts
+/// the workers, passes on their telemetry, names the first cause of a failure, restarts. Returns the exit code.
 int runCoordinator(RunOptions options);
 
 } // namespace shardscope::engine

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/launch/FirstCause.h"
 
-#include <sys/wait.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <sys/wait.h>
 #include <utility>
-
-#include <fmt/format.h>
 
 namespace shardscope::engine {
 
@@ -25,13 +24,18 @@ std::optional<int> accused(const FirstCause::Report& report) {
 
 } // namespace
 
-void FirstCause::addReport(Report report) { m_reports.push_back(std::move(report)); }
-void FirstCause::addLastWords(int rank, std::string line) { m_lastWords[rank] = std::move(line); }
+void FirstCause::addReport(Report report) {
+    m_reports.push_back(std::move(report));
+}
+void FirstCause::addLastWords(int rank, std::string line) {
+    m_lastWords[rank] = std::move(line);
+}
 
 void FirstCause::addEnd(int rank, int status, std::int64_t step) {
     m_step = std::max(m_step, step);
     if (WIFSIGNALED(status))
-        m_killed[rank] = fmt::format("the process was killed by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
+        m_killed[rank] =
+            fmt::format("the process was killed by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
     else
         m_exitCodes[rank] = WEXITSTATUS(status);
 }
@@ -50,7 +54,8 @@ FirstCause::Verdict FirstCause::verdict() const {
     if (!m_killed.empty()) {
         verdict.first = {m_killed.begin()->first, step, phase, m_killed.begin()->second};
     } else if (!m_stopped.empty()) {
-        verdict.first = {m_stopped.begin()->first, step, phase, "the process is stopped and does not take part any more"};
+        verdict.first = {m_stopped.begin()->first, step, phase,
+                         "the process is stopped and does not take part any more"};
     } else if (const auto own = std::find_if(m_reports.begin(), m_reports.end(), isOwnFault); own != m_reports.end()) {
         verdict.first = *own;
         if (const auto code = m_exitCodes.find(own->rank); code != m_exitCodes.end() && code->second > 0)
@@ -59,7 +64,8 @@ FirstCause::Verdict FirstCause::verdict() const {
         const auto& [rank, code] = *m_exitCodes.begin();
         const auto words = m_lastWords.find(rank);
         verdict.first = {rank, m_step, "start",
-                         words != m_lastWords.end() ? words->second : fmt::format("the process ended with exit code {}", code)};
+                         words != m_lastWords.end() ? words->second
+                                                    : fmt::format("the process ended with exit code {}", code)};
         verdict.exitCode = code > 0 && code < 127 ? code : 5;
     } else if (!m_reports.empty()) {
         // Everybody complains about a neighbour: the first to be complained about that does not complain itself.

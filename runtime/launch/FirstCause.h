@@ -9,8 +9,8 @@
 namespace shardscope::engine {
 
 /// Finds the first cause among what is seen of a failure. One failing rank makes all others fail: they see a closed
-/// connection or hear nothing. What the operating system says of a process weighs more than what a rank says of itself, and
-/// that more than what ranks say of each other.
+/// connection or hear nothing. What the operating system says of a process weighs more than what a rank says of itself,
+/// and that more than what ranks say of each other.
 class FirstCause {
 public:
     struct Report {
@@ -36,9 +36,9 @@ public:
     Verdict verdict() const;
 
 private:
-    std::vector<Report> m_reports;        ///< in the order in which they came
-    std::map<int, std::string> m_killed;  ///< by a signal
-    std::map<int, int> m_exitCodes;       ///< of those that ended by themselves
+    std::vector<Report> m_reports;       ///< in the order in which they came
+    std::map<int, std::string> m_killed; ///< by a signal
+    std::map<int, int> m_exitCodes;      ///< of those that ended by themselves
     std::map<int, bool> m_stopped;
     std::map<int, std::string> m_lastWords;
     std::int64_t m_step = 0;

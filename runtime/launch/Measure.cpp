@@ -1,6 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/launch/Measure.h"
 
+#include "runtime/collective/KeyValueServer.h"
+#include "runtime/collective/Lane.h"
+#include "runtime/collective/Ring.h"
+#include "runtime/contract/Bytes.h"
+#include "runtime/contract/Cluster.h"
+#include "runtime/contract/Json.h"
+#include "runtime/device/HostMemory.h"
+#include "runtime/ops/Linear.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <barrier>
 #include <chrono>
@@ -13,23 +25,13 @@
 #include <optional>
 #include <thread>
 
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
-#include "runtime/collective/KeyValueServer.h"
-#include "runtime/collective/Lane.h"
-#include "runtime/collective/Ring.h"
-#include "runtime/contract/Bytes.h"
-#include "runtime/contract/Cluster.h"
-#include "runtime/contract/Json.h"
-#include "runtime/device/HostMemory.h"
-#include "runtime/ops/Linear.h"
-
 namespace shardscope::engine {
 
 namespace {
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 double median(std::vector<double> values) {
     std::sort(values.begin(), values.end());
@@ -167,7 +169,8 @@ double measureHandOver() {
 std::string defaultOutput() {
     const char* const cache = std::getenv("XDG_CACHE_HOME");
     const char* const home = std::getenv("HOME");
-    const std::string base = cache != nullptr && *cache != '\0' ? cache : std::string(home != nullptr ? home : ".") + "/.cache";
+    const std::string base =
+        cache != nullptr && *cache != '\0' ? cache : std::string(home != nullptr ? home : ".") + "/.cache";
     return base + "/shardscope/local.cluster.json";
 }
 
@@ -230,14 +233,18 @@ contract::Result<void> runMeasure(const MeasureOptions& options) {
     cluster.source = "measured";
     contract::Json measured;
     for (std::size_t i = 0; i < rates.flops.size(); ++i)
-        measured["matmul"].push_back({{"rows", kShapes[i].rows}, {"outputs", kShapes[i].outputs}, {"inputs", kShapes[i].inputs},
+        measured["matmul"].push_back({{"rows", kShapes[i].rows},
+                                      {"outputs", kShapes[i].outputs},
+                                      {"inputs", kShapes[i].inputs},
                                       {"flops_per_second", rates.flops[i]}});
     for (const LinkSample& sample : *samples)
         measured["ring_step"].push_back({{"bytes", sample.bytes}, {"seconds", sample.seconds}});
-    measured["ring_fit"] = {{"latency_seconds", fit.latencySeconds}, {"bytes_per_second", fit.bytesPerSecond}, {"r2", fit.r2},
+    measured["ring_fit"] = {{"latency_seconds", fit.latencySeconds},
+                            {"bytes_per_second", fit.bytesPerSecond},
+                            {"r2", fit.r2},
                             {"ranks", ringRanks}};
     measured["workers"] = workers;
-    cluster.measured = measured;
+    cluster.measured = measured.dump();
 
     const std::string output = options.output.empty() ? defaultOutput() : options.output;
     std::error_code error;
@@ -253,12 +260,13 @@ contract::Result<void> runMeasure(const MeasureOptions& options) {
     fmt::print("{}\n{:<28} {:>10.2f} GFLOP/s per worker, {} workers busy\n", cluster.title, "fp32 matrix products",
                cluster.device.flopsFp32 / 1e9, workers);
     for (std::size_t i = 0; i < rates.flops.size(); ++i)
-        fmt::print("  ({:>4}, {:>4}) x ({:>4}, {:>4}) {:>13.2f}\n", kShapes[i].rows, kShapes[i].inputs, kShapes[i].inputs,
-                   kShapes[i].outputs, rates.flops[i] / 1e9);
+        fmt::print("  ({:>4}, {:>4}) x ({:>4}, {:>4}) {:>13.2f}\n", kShapes[i].rows, kShapes[i].inputs,
+                   kShapes[i].inputs, kShapes[i].outputs, rates.flops[i] / 1e9);
     fmt::print("{:<28} {:>10.2f} GB/s per worker\n", "memory bandwidth", rates.memoryBandwidth / 1e9);
-    fmt::print("{:<28} {:>10.1f} us + bytes / {:.2f} GB/s, R2 {:.4f}, {} ranks\n", "ring step", fit.latencySeconds * 1e6,
-               fit.bytesPerSecond / 1e9, fit.r2, ringRanks);
-    fmt::print("{:<28} {:>10} per worker\nwritten to {}\n", "memory", contract::describeBytes(cluster.device.memoryBytes), output);
+    fmt::print("{:<28} {:>10.1f} us + bytes / {:.2f} GB/s, R2 {:.4f}, {} ranks\n", "ring step",
+               fit.latencySeconds * 1e6, fit.bytesPerSecond / 1e9, fit.r2, ringRanks);
+    fmt::print("{:<28} {:>10} per worker\nwritten to {}\n", "memory",
+               contract::describeBytes(cluster.device.memoryBytes), output);
     return {};
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "runtime/contract/Result.h"
+
 #include <cstdint>
 #include <string>
 #include <vector>
-
-#include "runtime/contract/Result.h"
 
 namespace shardscope::engine {
 
@@ -15,8 +15,8 @@ struct MeasureOptions {
     bool json = false;
 };
 
-/// Least squares of t = latency + bytes / bytesPerSecond on relative errors, so that small messages count as much as large
-/// ones.
+/// Least squares of t = latency + bytes / bytesPerSecond on relative errors, so that small messages count as much as
+/// large ones.
 struct LinkFit {
     double latencySeconds = 0;
     double bytesPerSecond = 0;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/launch/Rendezvous.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <initializer_list>
 #include <optional>
-
-#include <fmt/format.h>
 
 namespace shardscope::engine {
 
@@ -23,7 +23,8 @@ contract::Result<std::optional<int>> integerOf(std::initializer_list<const char*
         const char* end = text + std::strlen(text);
         const auto [stopped, error] = std::from_chars(text, end, value);
         if (error != std::errc{} || stopped != end || value < minimum || value > maximum)
-            return contract::usageError(fmt::format("{}=\"{}\": must be an integer in {}..{}", name, text, minimum, maximum));
+            return contract::usageError(
+                fmt::format("{}=\"{}\": must be an integer in {}..{}", name, text, minimum, maximum));
         return std::optional<int>(value);
     }
     return std::optional<int>();
@@ -63,7 +64,8 @@ contract::Result<Rendezvous> readRendezvous() {
         result.port = *port;
     result.hasCoordinator = std::getenv(kEpochVariable) != nullptr;
     // torchrun's agent serves its own store at MASTER_PORT; ours takes the port beside it.
-    if (const char* agent = std::getenv("TORCHELASTIC_USE_AGENT_STORE"); agent != nullptr && std::strcmp(agent, "True") == 0)
+    if (const char* agent = std::getenv("TORCHELASTIC_USE_AGENT_STORE");
+        agent != nullptr && std::strcmp(agent, "True") == 0)
         ++result.port;
     return result;
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include <string>
-
 #include "runtime/contract/Result.h"
+
+#include <string>
 
 namespace shardscope::engine {
 
-/// Who this process is among the ranks, as its launcher says: torchrun (RANK, WORLD_SIZE, LOCAL_RANK), srun (SLURM_...) or
-/// mpirun (OMPI_COMM_WORLD_...), and where the store is (MASTER_ADDR, MASTER_PORT).
+/// Who this process is among the ranks, as its launcher says: torchrun (RANK, WORLD_SIZE, LOCAL_RANK), srun (SLURM_...)
+/// or mpirun (OMPI_COMM_WORLD_...), and where the store is (MASTER_ADDR, MASTER_PORT).
 struct Rendezvous {
     int rank = 0;
     int world = 1;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/launch/RunOptions.h"
 
+#include <fmt/format.h>
+
 #include <cctype>
 #include <ctime>
 #include <filesystem>
-
-#include <fmt/format.h>
 
 namespace shardscope::engine {
 

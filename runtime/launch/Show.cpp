@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/launch/Show.h"
 
-#include <cstdio>
-#include <map>
-#include <optional>
-#include <sstream>
+#include "runtime/contract/Bytes.h"
+#include "runtime/contract/Json.h"
+#include "runtime/contract/Telemetry.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "runtime/contract/Bytes.h"
-#include "runtime/contract/Json.h"
-#include "runtime/contract/Telemetry.h"
+#include <cstdio>
+#include <map>
+#include <optional>
+#include <sstream>
 
 namespace shardscope::engine {
 
@@ -63,9 +63,13 @@ struct Summary {
 };
 
 contract::OrderedJson toJson(const Summary& s, const std::string& folder) {
-    contract::OrderedJson json{{"run_dir", folder}, {"status", s.status()}, {"world", s.hello->world},
-                               {"steps_asked", s.hello->steps}, {"steps", s.steps.empty() ? 0 : s.steps.rbegin()->first},
-                               {"tokens_per_second", s.tokensPerSecond()}, {"restarts", s.restarts}};
+    contract::OrderedJson json{{"run_dir", folder},
+                               {"status", s.status()},
+                               {"world", s.hello->world},
+                               {"steps_asked", s.hello->steps},
+                               {"steps", s.steps.empty() ? 0 : s.steps.rbegin()->first},
+                               {"tokens_per_second", s.tokensPerSecond()},
+                               {"restarts", s.restarts}};
     if (!s.steps.empty()) {
         json["first_loss"] = s.steps.begin()->second.loss;
         json["last_loss"] = s.steps.rbegin()->second.loss;
@@ -78,10 +82,15 @@ contract::OrderedJson toJson(const Summary& s, const std::string& folder) {
     if (s.checkpoint)
         json["checkpoint"] = s.checkpoint->path;
     for (const auto& [rank, used] : s.memory)
-        json["memory"].push_back({{"rank", rank}, {"predicted", contract::toJson(used.predicted)},
-                                  {"allocated", contract::toJson(used.allocated)}, {"resident", used.resident}});
+        json["memory"].push_back({{"rank", rank},
+                                  {"predicted", contract::toJson(used.predicted)},
+                                  {"allocated", contract::toJson(used.allocated)},
+                                  {"resident", used.resident}});
     if (s.failure)
-        json["failure"] = {{"rank", s.failedRank}, {"step", s.failure->step}, {"phase", s.failure->phase}, {"cause", s.failure->cause}};
+        json["failure"] = {{"rank", s.failedRank},
+                           {"step", s.failure->step},
+                           {"phase", s.failure->phase},
+                           {"cause", s.failure->cause}};
     return json;
 }
 
@@ -99,7 +108,8 @@ void print(const Summary& s, const std::string& folder) {
     if (s.checkpoint)
         fmt::print("saved     {}\n", s.checkpoint->path);
     if (s.failure)
-        fmt::print("failure   rank {} at step {} ({}): {}\n", s.failedRank, s.failure->step, s.failure->phase, s.failure->cause);
+        fmt::print("failure   rank {} at step {} ({}): {}\n", s.failedRank, s.failure->step, s.failure->phase,
+                   s.failure->cause);
     if (!s.memory.empty()) {
         const contract::MemoryEvent& used = s.memory.begin()->second;
         fmt::print("\nmemory of rank {:<10} {:>14} {:>14}\n", s.memory.begin()->first, "predicted", "allocated");
@@ -107,10 +117,12 @@ void print(const Summary& s, const std::string& folder) {
             const auto category = static_cast<contract::Category>(i);
             if (used.predicted[category] != 0 || used.allocated[category] != 0)
                 fmt::print("  {:<23} {:>14} {:>14}\n", contract::categoryName(category),
-                           contract::describeBytes(used.predicted[category]), contract::describeBytes(used.allocated[category]));
+                           contract::describeBytes(used.predicted[category]),
+                           contract::describeBytes(used.allocated[category]));
         }
-        fmt::print("  {:<23} {:>14} {:>14}\n  {:<23} {:>14} {:>14}\n", "total", contract::describeBytes(used.predicted.total()),
-                   contract::describeBytes(used.allocated.total()), "resident", "", contract::describeBytes(used.resident));
+        fmt::print("  {:<23} {:>14} {:>14}\n  {:<23} {:>14} {:>14}\n", "total",
+                   contract::describeBytes(used.predicted.total()), contract::describeBytes(used.allocated.total()),
+                   "resident", "", contract::describeBytes(used.resident));
     }
 }
 

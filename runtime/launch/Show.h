@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include <string>
-
 #include "runtime/contract/Result.h"
+
+#include <string>
 
 namespace shardscope::engine {
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/launch/TelemetryWriter.h"
 
-#include <unistd.h>
-
 #include <cerrno>
 #include <chrono>
+#include <unistd.h>
 #include <utility>
 
 namespace shardscope::engine {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "runtime/contract/Telemetry.h"
+#include "runtime/execute/TrainingListener.h"
+
 #include <array>
 #include <condition_variable>
 #include <cstdint>
@@ -9,16 +12,14 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/contract/Telemetry.h"
-#include "runtime/execute/TrainingListener.h"
-
 namespace shardscope::engine {
 
 /// Seconds of the machine's monotonic clock, common to all processes of it.
 double monotonicSeconds();
 
-/// Writes one rank's telemetry to a file descriptor. Steps and traced instructions go through a queue to a thread of their
-/// own, so that a reader who does not read never holds up a step; when the queue is full, instructions are dropped.
+/// Writes one rank's telemetry to a file descriptor. Steps and traced instructions go through a queue to a thread of
+/// their own, so that a reader who does not read never holds up a step; when the queue is full, instructions are
+/// dropped.
 class TelemetryWriter : public TrainingListener {
 public:
     /// `epoch`: the monotonic time that is 0 in the lines; `descriptors` are not closed.

@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/launch/Worker.h"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <unistd.h>
-
-#include <atomic>
-#include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <memory>
-
-#include <fmt/format.h>
-
 #include "runtime/collective/KeyValueServer.h"
 #include "runtime/device/HostMemory.h"
 #include "runtime/execute/Trainer.h"
 #include "runtime/launch/Rendezvous.h"
 #include "runtime/launch/TelemetryWriter.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <fcntl.h>
+#include <filesystem>
+#include <memory>
+#include <signal.h>
+#include <unistd.h>
 
 namespace shardscope::engine {
 
@@ -42,7 +41,8 @@ void catchStopSignals() {
 
 class Worker {
 public:
-    Worker(RunOptions options, Rendezvous rendezvous) : m_options(std::move(options)), m_rendezvous(std::move(rendezvous)) {}
+    Worker(RunOptions options, Rendezvous rendezvous)
+        : m_options(std::move(options)), m_rendezvous(std::move(rendezvous)) {}
 
     int run() {
         auto ended = trainToTheEnd();
@@ -91,7 +91,8 @@ private:
         if (m_options.resume)
             if (const auto found = findCheckpoint(m_setup, m_options.runDirectory, skipped))
                 request.seed = found->state.seed;
-        auto data = openDataset(m_options.data, request.seed, m_setup.training.sequence, m_setup.architecture.vocabulary);
+        auto data =
+            openDataset(m_options.data, request.seed, m_setup.training.sequence, m_setup.architecture.vocabulary);
         if (!data)
             return tl::unexpected(data.error());
         m_dataset = std::move(*data);
@@ -121,7 +122,8 @@ private:
             std::error_code error;
             std::filesystem::create_directories(m_options.runDirectory, error);
             const std::string path = m_options.runDirectory + "/run.ndjson";
-            const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (m_options.resume ? 0 : O_TRUNC), 0644);
+            const int file =
+                open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (m_options.resume ? 0 : O_TRUNC), 0644);
             if (file < 0)
                 return contract::runFailed(path + ": cannot be written");
             descriptors.push_back(file);
@@ -131,8 +133,8 @@ private:
         std::vector<std::string> names;
         for (const contract::Operator& op : m_setup.operators)
             names.push_back(op.name);
-        m_telemetry = std::make_unique<TelemetryWriter>(m_rendezvous.rank, epoch != nullptr ? std::atof(epoch) : monotonicSeconds(),
-                                                        descriptors, names);
+        m_telemetry = std::make_unique<TelemetryWriter>(
+            m_rendezvous.rank, epoch != nullptr ? std::atof(epoch) : monotonicSeconds(), descriptors, names);
         if (keepsFile)
             event(contract::HelloEvent{contract::kTelemetryVersion, contract::sha256(planText), m_rendezvous.world,
                                        m_options.runDirectory, getpid(), m_options.steps});

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/launch/WorkerProcess.h"
 
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
 #include <fcntl.h>
+#include <fstream>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-
-#include <fmt/format.h>
 
 namespace shardscope::engine {
 

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include <sys/types.h>
+#include "runtime/contract/Result.h"
 
 #include <optional>
 #include <string>
+#include <sys/types.h>
 #include <vector>
-
-#include "runtime/contract/Result.h"
 
 namespace shardscope::engine {
 
 /// A worker process with its output pipes. It dies with the coordinator, however that ends.
 class WorkerProcess {
 public:
-    /// Starts this very program with `arguments`, in a process group of its own, so that a terminal's Ctrl-C reaches the
-    /// coordinator alone. Errors: RunFailed.
+    /// Starts this very program with `arguments`, in a process group of its own, so that a terminal's Ctrl-C reaches
+    /// the coordinator alone. Errors: RunFailed.
     static contract::Result<WorkerProcess> start(int rank, const std::vector<std::string>& arguments,
                                                  const std::vector<std::string>& environment);
 

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/memory/Arenas.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
+#include "runtime/contract/Bytes.h"
 
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <utility>
-
-#include "runtime/contract/Bytes.h"
 
 namespace shardscope::engine {
 

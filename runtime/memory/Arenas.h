@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "runtime/contract/BufferTable.h"
+#include "runtime/contract/Result.h"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
 
-#include "runtime/contract/BufferTable.h"
-#include "runtime/contract/Result.h"
-
 namespace shardscope::engine {
 
-/// One mapped piece of memory per arena of a buffer table. Mapped once and zeroed by the kernel; nothing else of a run's
-/// size is ever allocated.
+/// One mapped piece of memory per arena of a buffer table. Mapped once and zeroed by the kernel; nothing else of a
+/// run's size is ever allocated.
 class Arenas {
 public:
     /// Errors: RunFailed when the memory cannot be mapped.

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/memory/BufferPool.h"
 
-#include <algorithm>
-#include <utility>
+#include "runtime/contract/Bytes.h"
 
 #include <fmt/format.h>
 
-#include "runtime/contract/Bytes.h"
+#include <algorithm>
+#include <numeric>
+#include <utility>
 
 namespace shardscope::engine {
 
@@ -32,12 +33,10 @@ float* BufferPool::take(BufferId buffer) {
         const contract::Buffer& row = m_rows[index];
         const auto arena = static_cast<std::size_t>(row.arena);
         m_taken[index] = true;
-        m_current[row.category] += row.bytes;
+        const std::int64_t current = m_current[arena][row.category] += row.bytes;
+        m_highWater[arena][row.category] = std::max(m_highWater[arena][row.category], current);
         m_arenaCurrent[arena] += row.bytes;
-        m_totalCurrent += row.bytes;
-        m_highWater[row.category] = std::max(m_highWater[row.category], m_current[row.category]);
         m_arenaHighWater[arena] = std::max(m_arenaHighWater[arena], m_arenaCurrent[arena]);
-        m_totalHighWater = std::max(m_totalHighWater, m_totalCurrent);
     }
     return address(buffer);
 }
@@ -47,10 +46,21 @@ void BufferPool::giveBack(BufferId buffer) {
     if (!m_taken[index])
         return;
     const contract::Buffer& row = m_rows[index];
+    const auto arena = static_cast<std::size_t>(row.arena);
     m_taken[index] = false;
-    m_current[row.category] -= row.bytes;
-    m_arenaCurrent[static_cast<std::size_t>(row.arena)] -= row.bytes;
-    m_totalCurrent -= row.bytes;
+    m_current[arena][row.category] -= row.bytes;
+    m_arenaCurrent[arena] -= row.bytes;
+}
+
+contract::Ledger BufferPool::highWater() const {
+    contract::Ledger sum;
+    for (const contract::Ledger& arena : m_highWater)
+        sum += arena;
+    return sum;
+}
+
+std::int64_t BufferPool::totalHighWater() const {
+    return std::accumulate(m_arenaHighWater.begin(), m_arenaHighWater.end(), std::int64_t{0});
 }
 
 namespace {
@@ -83,13 +93,15 @@ contract::Result<void> checkBufferTable(const contract::BufferTable& actual, con
             return contract::badInput(fmt::format("plan: buffers: \"{}\" appears twice", buffer.name));
         if (buffer.offset < 0 || buffer.bytes <= 0 || buffer.offset > (std::int64_t{1} << 52) ||
             buffer.bytes > (std::int64_t{1} << 52))
-            return contract::badInput(fmt::format("plan: buffers: \"{}\" has an impossible offset or size", buffer.name));
+            return contract::badInput(
+                fmt::format("plan: buffers: \"{}\" has an impossible offset or size", buffer.name));
     }
     for (const contract::Buffer& needed : expected.buffers) {
         const auto found = byName.find(needed.name);
         if (found == byName.end())
-            return contract::badInput(fmt::format("plan: buffers: \"{}\" is missing; {} bytes are needed in the arena \"{}\"",
-                                                  needed.name, needed.bytes, contract::arenaName(needed.arena)));
+            return contract::badInput(
+                fmt::format("plan: buffers: \"{}\" is missing; {} bytes are needed in the arena \"{}\"", needed.name,
+                            needed.bytes, contract::arenaName(needed.arena)));
         const contract::Buffer& given = *found->second;
         if (given.bytes < needed.bytes)
             return contract::badInput(fmt::format("plan: buffers: \"{}\" has {} bytes; {} are needed", needed.name,

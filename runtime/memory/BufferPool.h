@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "runtime/contract/BufferTable.h"
+#include "runtime/contract/Result.h"
+#include "runtime/memory/Arenas.h"
+
 #include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
-
-#include "runtime/contract/BufferTable.h"
-#include "runtime/contract/Result.h"
-#include "runtime/memory/Arenas.h"
 
 namespace shardscope::engine {
 
@@ -36,10 +36,11 @@ public:
     std::int64_t bytes(BufferId buffer) const { return m_rows[static_cast<std::size_t>(buffer)].bytes; }
     const std::string& name(BufferId buffer) const { return m_rows[static_cast<std::size_t>(buffer)].name; }
 
-    /// Highest sum of bytes that were out at the same time.
-    const contract::Ledger& highWater() const { return m_highWater; }
+    /// Highest sum of bytes of an arena that were out at the same time: what the arena had to hold.
     const std::array<std::int64_t, contract::kArenaCount>& arenaHighWater() const { return m_arenaHighWater; }
-    std::int64_t totalHighWater() const { return m_totalHighWater; }
+    /// The same by category, added up over the arenas (arenas do not lend each other memory).
+    contract::Ledger highWater() const;
+    std::int64_t totalHighWater() const;
     const Arenas& arenas() const { return m_arenas; }
     Arenas& arenas() { return m_arenas; }
 
@@ -48,16 +49,14 @@ private:
     std::unordered_map<std::string, BufferId> m_byName;
     Arenas m_arenas;
     std::vector<bool> m_taken;
-    contract::Ledger m_current;
-    contract::Ledger m_highWater;
+    std::array<contract::Ledger, contract::kArenaCount> m_current{};
+    std::array<contract::Ledger, contract::kArenaCount> m_highWater{};
     std::array<std::int64_t, contract::kArenaCount> m_arenaCurrent{};
     std::array<std::int64_t, contract::kArenaCount> m_arenaHighWater{};
-    std::int64_t m_totalCurrent = 0;
-    std::int64_t m_totalHighWater = 0;
 };
 
-/// Whether `actual`, the table of a plan from elsewhere, serves where `expected` is needed: every buffer present, in its
-/// arena, aligned and large enough, and none overlapping another. Errors: BadInput, naming the buffer.
+/// Whether `actual`, the table of a plan from elsewhere, serves where `expected` is needed: every buffer present, in
+/// its arena, aligned and large enough, and none overlapping another. Errors: BadInput, naming the buffer.
 contract::Result<void> checkBufferTable(const contract::BufferTable& actual, const contract::BufferTable& expected);
 
 } // namespace shardscope::engine

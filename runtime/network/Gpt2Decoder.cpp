@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/network/Gpt2Decoder.h"
 
-#include <algorithm>
-
 #include "runtime/contract/Bytes.h"
 #include "runtime/ops/Embedding.h"
 #include "runtime/ops/Gelu.h"
 #include "runtime/ops/LayerNorm.h"
+
+#include <algorithm>
 
 namespace shardscope::engine {
 
@@ -15,10 +15,10 @@ using contract::OperatorRole;
 Gpt2Decoder::Gpt2Decoder(const contract::Architecture& architecture, const std::vector<contract::Operator>& operators,
                          const std::vector<contract::OperatorDecision>& decisions, std::int64_t microBatch,
                          std::int64_t sequence, BufferPool& pool)
-    : m_architecture(architecture), m_operators(operators), m_pool(pool),
-      m_shape{microBatch, sequence, architecture.heads, architecture.headDim}, m_tokens(microBatch * sequence),
-      m_buffers(operators.size()), m_tokenIds(pool.find("tokens")), m_targets(pool.find("targets")),
-      m_logits(pool.find("logits")), m_losses(pool.find("losses")),
+    : m_architecture(architecture), m_operators(operators),
+      m_pool(pool), m_shape{microBatch, sequence, architecture.heads, architecture.headDim},
+      m_tokens(microBatch * sequence), m_buffers(operators.size()), m_tokenIds(pool.find("tokens")),
+      m_targets(pool.find("targets")), m_logits(pool.find("logits")), m_losses(pool.find("losses")),
       m_residualGradient(pool.find("live.residual_gradient")),
       m_activationGradient(pool.find("live.activation_gradient")), m_wideGradient(pool.find("live.wide_gradient")) {
     resolveBuffers(decisions);
@@ -55,9 +55,15 @@ void Gpt2Decoder::resolveBuffers(const std::vector<contract::OperatorDecision>& 
     for (std::size_t i = 0; i < count; ++i) {
         Buffers& b = m_buffers[i];
         switch (m_operators[i].role) {
-        case OperatorRole::TokenEmbedding: b.result = m_buffers[i + 2].input; break;
-        case OperatorRole::Head: b.result = m_logits; break;
-        default: b.result = m_buffers[i + 1].input; break;
+        case OperatorRole::TokenEmbedding:
+            b.result = m_buffers[i + 2].input;
+            break;
+        case OperatorRole::Head:
+            b.result = m_logits;
+            break;
+        default:
+            b.result = m_buffers[i + 1].input;
+            break;
         }
         // A residual branch begins at a norm and ends with the second linear operator after it.
         if (m_operators[i].role == OperatorRole::AttentionOutput || m_operators[i].role == OperatorRole::MlpDown)
@@ -65,8 +71,12 @@ void Gpt2Decoder::resolveBuffers(const std::vector<contract::OperatorDecision>& 
     }
 }
 
-std::int32_t* Gpt2Decoder::takeTokens() { return reinterpret_cast<std::int32_t*>(taken(m_tokenIds)); }
-std::int32_t* Gpt2Decoder::takeTargets() { return reinterpret_cast<std::int32_t*>(taken(m_targets)); }
+std::int32_t* Gpt2Decoder::takeTokens() {
+    return reinterpret_cast<std::int32_t*>(taken(m_tokenIds));
+}
+std::int32_t* Gpt2Decoder::takeTargets() {
+    return reinterpret_cast<std::int32_t*>(taken(m_targets));
+}
 
 float* Gpt2Decoder::attentionScratch() {
     // Behind the gradient of the projection's output, as sizeLive() lays it out.
@@ -126,16 +136,23 @@ void Gpt2Decoder::compute(std::int32_t op, const PartAccess& access) {
                         {result + access.rowBegin(), m_tokens, access.rows(), inner});
         return;
     }
-    case OperatorRole::AttentionOutput: computeLinear(b, access, hidden, hidden, result); return;
-    case OperatorRole::MlpDown: computeLinear(b, access, inner, hidden, result); return;
-    case OperatorRole::Head: computeLinear(b, access, hidden, m_architecture.vocabulary, result); return;
-    default: return; // refused when the plan was prepared
+    case OperatorRole::AttentionOutput:
+        computeLinear(b, access, hidden, hidden, result);
+        return;
+    case OperatorRole::MlpDown:
+        computeLinear(b, access, inner, hidden, result);
+        return;
+    case OperatorRole::Head:
+        computeLinear(b, access, hidden, m_architecture.vocabulary, result);
+        return;
+    default:
+        return; // refused when the plan was prepared
     }
 }
 
 LossSum Gpt2Decoder::loss() {
-    const LossSum sum = crossEntropyWithGradient(taken(m_logits), takeTargets(), m_tokens, m_architecture.vocabulary,
-                                                 taken(m_losses));
+    const LossSum sum =
+        crossEntropyWithGradient(taken(m_logits), takeTargets(), m_tokens, m_architecture.vocabulary, taken(m_losses));
     m_pool.giveBack(m_losses);
     m_pool.giveBack(m_targets);
     return sum;
@@ -193,9 +210,13 @@ void Gpt2Decoder::backward(std::int32_t op, const PartAccess& access) {
     case OperatorRole::Head:
         backwardLinear(b, access, taken(m_logits), m_architecture.vocabulary, hidden, taken(m_activationGradient));
         break;
-    case OperatorRole::FinalNorm: backwardNorm(b, access, Write::Overwrite); break;
+    case OperatorRole::FinalNorm:
+        backwardNorm(b, access, Write::Overwrite);
+        break;
     case OperatorRole::AttentionNorm:
-    case OperatorRole::MlpNorm: backwardNorm(b, access, Write::Add); break;
+    case OperatorRole::MlpNorm:
+        backwardNorm(b, access, Write::Add);
+        break;
     case OperatorRole::MlpDown:
         backwardLinear(b, access, taken(m_residualGradient), hidden, inner, taken(m_wideGradient));
         break;
@@ -213,14 +234,17 @@ void Gpt2Decoder::backward(std::int32_t op, const PartAccess& access) {
     case OperatorRole::QueryKeyValue: {
         float* const wide = taken(m_wideGradient);
         if (access.first)
-            attentionBackward(m_shape, taken(b.output), taken(b.result), taken(b.logsumexp), taken(m_activationGradient),
-                              wide, attentionScratch());
+            attentionBackward(m_shape, taken(b.output), taken(b.result), taken(b.logsumexp),
+                              taken(m_activationGradient), wide, attentionScratch());
         backwardLinear(b, access, wide, 3 * hidden, hidden, taken(m_activationGradient));
         break;
     }
     case OperatorRole::TokenEmbedding:
-    case OperatorRole::PositionEmbedding: backwardEmbedding(op, access); break;
-    default: break;
+    case OperatorRole::PositionEmbedding:
+        backwardEmbedding(op, access);
+        break;
+    default:
+        break;
     }
     if (access.last)
         finishBackward(op);

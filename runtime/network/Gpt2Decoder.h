@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "runtime/contract/Architecture.h"
 #include "runtime/contract/StepProgram.h"
 #include "runtime/memory/BufferPool.h"
 #include "runtime/network/PartAccess.h"
 #include "runtime/ops/Attention.h"
 #include "runtime/ops/CrossEntropy.h"
+
+#include <cstdint>
+#include <vector>
 
 namespace shardscope::engine {
 
@@ -20,8 +20,8 @@ namespace shardscope::engine {
 class Gpt2Decoder {
 public:
     Gpt2Decoder(const contract::Architecture& architecture, const std::vector<contract::Operator>& operators,
-                const std::vector<contract::OperatorDecision>& decisions, std::int64_t microBatch, std::int64_t sequence,
-                BufferPool& pool);
+                const std::vector<contract::OperatorDecision>& decisions, std::int64_t microBatch,
+                std::int64_t sequence, BufferPool& pool);
 
     std::int64_t tokensPerMicroBatch() const { return m_tokens; }
     /// Takes the buffers of a micro-batch: int32 (B, S) each, to be filled by the caller.

@@ -34,8 +34,7 @@ void initializeWeights(const std::vector<contract::Operator>& operators, std::in
             continue;
         const bool endsResidual =
             op.role == contract::OperatorRole::AttentionOutput || op.role == contract::OperatorRole::MlpDown;
-        const double scale =
-            kStandardDeviation / (endsResidual ? std::sqrt(2.0 * static_cast<double>(layers)) : 1.0);
+        const double scale = kStandardDeviation / (endsResidual ? std::sqrt(2.0 * static_cast<double>(layers)) : 1.0);
         for (const PartState& part : layout.of(i).parts)
             for (std::size_t t = 0; t < part.tensors.size(); ++t) {
                 const TensorState& tensor = part.tensors[t];
@@ -46,8 +45,9 @@ void initializeWeights(const std::vector<contract::Operator>& operators, std::in
                 const bool isMatrix = op.tensors[t].columns > 1;
                 const float constant = op.kind == contract::OperatorKind::Norm && t == 0 ? 1.0F : 0.0F;
                 for (std::int64_t e = 0; e < count; ++e)
-                    tensor.weight[e] = isMatrix ? static_cast<float>(scale) * normalAt(key, base + static_cast<std::uint64_t>(e))
-                                                : constant;
+                    tensor.weight[e] =
+                        isMatrix ? static_cast<float>(scale) * normalAt(key, base + static_cast<std::uint64_t>(e))
+                                 : constant;
             }
     }
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include <cstdint>
-#include <string_view>
-
 #include "runtime/contract/Operator.h"
 #include "runtime/network/StateLayout.h"
+
+#include <cstdint>
+#include <string_view>
 
 namespace shardscope::engine {
 
@@ -22,8 +22,8 @@ std::uint64_t tensorKey(std::uint64_t seed, std::string_view tensor);
 /// Element `index` of a stream of standard normal numbers.
 float normalAt(std::uint64_t key, std::uint64_t index);
 
-/// Fills this rank's weights as GPT-2 does: normal(0, 0.02), residual projections scaled by 1 / sqrt(2 L), biases 0, norm
-/// gains 1. A value depends on seed, tensor name and element only, not on placements or ranks.
+/// Fills this rank's weights as GPT-2 does: normal(0, 0.02), residual projections scaled by 1 / sqrt(2 L), biases 0,
+/// norm gains 1. A value depends on seed, tensor name and element only, not on placements or ranks.
 void initializeWeights(const std::vector<contract::Operator>& operators, std::int64_t layers, std::uint64_t seed,
                        std::int64_t rank, const StateLayout& layout);
 

@@ -43,9 +43,14 @@ StateLayout::StateLayout(const std::vector<contract::Operator>& operators,
                 tensor.gradientSharded = tensor.weightSharded || (state.kind == contract::PlacementKind::Keep &&
                                                                   !operators[owner].sharedStorage);
                 break;
-            case BufferKind::FirstMoment: tensor.firstMoment = memory; break;
-            case BufferKind::SecondMoment: tensor.secondMoment = memory; break;
-            case BufferKind::Master: break; // fp32 presets have none
+            case BufferKind::FirstMoment:
+                tensor.firstMoment = memory;
+                break;
+            case BufferKind::SecondMoment:
+                tensor.secondMoment = memory;
+                break;
+            case BufferKind::Master:
+                break; // fp32 presets have none
             }
             tensor.updateSharded = tensor.weightSharded || state.kind == contract::PlacementKind::Keep;
         }

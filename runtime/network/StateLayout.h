@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <vector>
-
 #include "runtime/contract/Sizing.h"
 #include "runtime/contract/StepProgram.h"
 #include "runtime/memory/BufferPool.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
 
 namespace shardscope::engine {
 
@@ -31,7 +31,9 @@ struct TensorState {
     std::int64_t paddedElements = 0;  ///< shard * ranks
 
     std::int64_t shardBegin(std::int64_t rank) const { return std::min(elements, rank * shard); }
-    std::int64_t shardCount(std::int64_t rank) const { return std::min(elements, (rank + 1) * shard) - shardBegin(rank); }
+    std::int64_t shardCount(std::int64_t rank) const {
+        return std::min(elements, (rank + 1) * shard) - shardBegin(rank);
+    }
 
     /// What one rank updates: equally long stretches of weight, gradient and moments.
     struct Owned {
@@ -59,8 +61,9 @@ struct OperatorState {
 /// Where every weight, gradient and moment of this rank lies. A tied operator has the entries of its owner.
 class StateLayout {
 public:
-    StateLayout(const std::vector<contract::Operator>& operators, const std::vector<contract::OperatorDecision>& decisions,
-                std::int64_t ranks, const contract::Preset& preset, BufferPool& pool);
+    StateLayout(const std::vector<contract::Operator>& operators,
+                const std::vector<contract::OperatorDecision>& decisions, std::int64_t ranks,
+                const contract::Preset& preset, BufferPool& pool);
 
     const OperatorState& of(std::int32_t op) const { return m_operators[static_cast<std::size_t>(op)]; }
     const TensorState& tensor(std::int32_t op, std::int32_t part, std::size_t index) const {
@@ -69,7 +72,8 @@ public:
     std::int32_t count() const { return static_cast<std::int32_t>(m_operators.size()); }
 
 private:
-    void place(OperatorState& state, const contract::Operator& op, const contract::Placement& placement, std::int64_t ranks);
+    void place(OperatorState& state, const contract::Operator& op, const contract::Placement& placement,
+               std::int64_t ranks);
     std::vector<OperatorState> m_operators;
 };
 

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/ops/AdamW.h"
 
+#include "runtime/ops/Vectorised.h"
+
 #include <cmath>
 
-#include "runtime/ops/Vectorised.h"
+// Roots of second moments are never negative: without a case for errno the loop vectorises.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-math-errno")
+#endif
 
 namespace shardscope::engine {
 

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/ops/Attention.h"
 
-#include <algorithm>
-#include <cmath>
-#include <cstring>
-
 #include "runtime/contract/Operator.h"
 #include "runtime/ops/Linear.h"
 #include "runtime/ops/Vectorised.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
 
 namespace shardscope::engine {
 
 namespace {
 
-/// Softmax of the first `visible` scores of a row; the rest of it becomes 0. Returns the log of the sum of exponentials.
+/// Softmax of the first `visible` scores of a row; the rest of it becomes 0. Returns the log of the sum of
+/// exponentials.
 SHARDSCOPE_VECTORISED
 float softmaxRow(float* row, std::int64_t visible, std::int64_t columns) {
     float maximum = row[0];
@@ -114,17 +115,19 @@ void attentionBackward(AttentionShape shape, const float* qkv, const float* outp
                 const std::int64_t keys = i + rows;
                 const ConstMatrix queryTile{q + i * stride, rows, shape.headDim, stride};
                 const ConstMatrix outputTile{dout + i * width, rows, shape.headDim, width};
-                multiplyTransposed(queryTile, {k, keys, shape.headDim, stride}, {probabilities, rows, keys, keys}, scale,
-                                   Write::Overwrite);
+                multiplyTransposed(queryTile, {k, keys, shape.headDim, stride}, {probabilities, rows, keys, keys},
+                                   scale, Write::Overwrite);
                 multiplyTransposed(outputTile, {v, keys, shape.headDim, stride}, {gradients, rows, keys, keys}, 1.0F,
                                    Write::Overwrite);
                 for (std::int64_t r = 0; r < rows; ++r)
                     probabilityRow(probabilities + r * keys, lse[i + r], i + r + 1, keys);
                 // dv += P^T dout
-                multiplyOuter({probabilities, rows, keys, keys}, outputTile, {dv, keys, shape.headDim, stride}, Write::Add);
+                multiplyOuter({probabilities, rows, keys, keys}, outputTile, {dv, keys, shape.headDim, stride},
+                              Write::Add);
                 for (std::int64_t r = 0; r < rows; ++r)
                     scoreGradientRow(probabilities + r * keys, gradients + r * keys,
-                                     dotProduct(dout + (i + r) * width, o + (i + r) * width, shape.headDim), scale, keys);
+                                     dotProduct(dout + (i + r) * width, o + (i + r) * width, shape.headDim), scale,
+                                     keys);
                 multiply({gradients, rows, keys, keys}, {k, keys, shape.headDim, stride},
                          {dq + i * stride, rows, shape.headDim, stride}, Write::Overwrite);
                 multiplyOuter({gradients, rows, keys, keys}, queryTile, {dk, keys, shape.headDim, stride}, Write::Add);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/ops/CrossEntropy.h"
 
+#include "runtime/ops/Vectorised.h"
+
 #include <algorithm>
 #include <cmath>
-
-#include "runtime/ops/Vectorised.h"
 
 namespace shardscope::engine {
 
@@ -50,8 +50,8 @@ void probabilities(float* row, float logsumexp, std::int64_t n) {
 
 } // namespace
 
-LossSum crossEntropyWithGradient(float* logits, const std::int32_t* targets, std::int64_t tokens, std::int64_t vocabulary,
-                                 float* losses) {
+LossSum crossEntropyWithGradient(float* logits, const std::int32_t* targets, std::int64_t tokens,
+                                 std::int64_t vocabulary, float* losses) {
     LossSum total;
     for (std::int64_t t = 0; t < tokens; ++t) {
         float* row = logits + t * vocabulary;

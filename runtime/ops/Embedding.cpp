@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/ops/Embedding.h"
 
-#include <cstring>
-
 #include "runtime/ops/Vectorised.h"
+
+#include <cstring>
 
 namespace shardscope::engine {
 
@@ -15,7 +15,9 @@ void addRow(const float* source, float* destination, std::int64_t columns) {
         destination[c] += source[c];
 }
 
-bool contains(contract::RowRange rows, std::int64_t row) { return row >= rows.begin && row < rows.end; }
+bool contains(contract::RowRange rows, std::int64_t row) {
+    return row >= rows.begin && row < rows.end;
+}
 
 } // namespace
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/ops/LayerNorm.h"
 
+#include "runtime/ops/Vectorised.h"
+
 #include <algorithm>
 #include <cmath>
-
-#include "runtime/ops/Vectorised.h"
 
 namespace shardscope::engine {
 

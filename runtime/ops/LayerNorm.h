@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include <cstdint>
-
 #include "runtime/ops/Linear.h"
+
+#include <cstdint>
 
 namespace shardscope::engine {
 

@@ -12,8 +12,12 @@ namespace shardscope::engine {
 
 namespace {
 
-blasint blas(std::int64_t value) { return static_cast<blasint>(value); }
-float beta(Write write) { return write == Write::Add ? 1.0F : 0.0F; }
+blasint blas(std::int64_t value) {
+    return static_cast<blasint>(value);
+}
+float beta(Write write) {
+    return write == Write::Add ? 1.0F : 0.0F;
+}
 
 SHARDSCOPE_VECTORISED
 void addRow(const float* source, float* destination, std::int64_t columns) {
@@ -53,7 +57,8 @@ void linearForward(ConstMatrix x, const float* weight, const float* bias, ConstM
         if (residual.data != nullptr && bias != nullptr)
             addRow(bias, row, y.columns);
     }
-    multiplyTransposed(x, {weight, y.columns, x.columns, x.columns}, y, 1.0F, prefilled ? Write::Add : Write::Overwrite);
+    multiplyTransposed(x, {weight, y.columns, x.columns, x.columns}, y, 1.0F,
+                       prefilled ? Write::Add : Write::Overwrite);
 }
 
 void linearBackwardInput(ConstMatrix dy, const float* weight, Matrix dx, Write write) {

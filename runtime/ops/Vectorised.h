@@ -4,9 +4,9 @@
 #include <bit>
 #include <cstdint>
 
-// Kernels marked with this are compiled twice, for any x86-64 and for processors with AVX2 and FMA; the loader picks one.
-// Sanitizers run before the loader's resolvers are safe to call, so their builds keep the plain version.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
+// Kernels marked with this are compiled twice, for any x86-64 and for processors with AVX2 and FMA; the loader picks
+// one. Sanitizers run before the loader's resolvers are safe to call, so their builds keep the plain version.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) &&               \
     !defined(__SANITIZE_THREAD__)
 #define SHARDSCOPE_VECTORISED __attribute__((target_clones("arch=haswell", "default")))
 #else

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "e2e/support/TrainerProcess.h"
 
-#include <signal.h>
-#include <unistd.h>
-
 #include <QtCore/QDir>
 #include <QtCore/QFile>
 #include <QtCore/QTemporaryDir>
 #include <QtTest/QtTest>
+
+#include <signal.h>
+#include <unistd.h>
 
 using namespace shardscope;
 using shardscope::testing::PlanRecipe;
@@ -65,7 +65,7 @@ void FailureTest::aLostWorkerIsNamed() {
     QFETCH(const QString, cause);
     const QString plan = testing::writePlan(m_folder.path(), planOf(3));
     TrainerProcess trainer;
-    trainer.start({"run", plan, "--data", "builtin:addition", "--steps", kEndless, "--timeout", "2", "--run-dir",
+    trainer.start({"run", plan, "--data", "builtin:addition", "--steps", kEndless, "--timeout", "4", "--run-dir",
                    path(QString("lost-%1-%2").arg(signal).arg(rank))});
     QVERIFY(trainer.waitFor([](const contract::Event& event) { return isStepAtLeast(event, 3); }));
     const auto pids = trainer.workerPids();
@@ -75,7 +75,8 @@ void FailureTest::aLostWorkerIsNamed() {
     QVERIFY(testing::waitUntilGone(pids));
     int first = 0;
     for (const contract::Event& event : trainer.events())
-        if (const auto* failure = std::get_if<contract::FailureEvent>(&event.body); failure != nullptr && failure->first) {
+        if (const auto* failure = std::get_if<contract::FailureEvent>(&event.body);
+            failure != nullptr && failure->first) {
             ++first;
             QCOMPARE(event.header.rank, rank);
             QVERIFY2(QString::fromStdString(failure->cause).contains(cause), failure->cause.c_str());
@@ -91,9 +92,10 @@ void FailureTest::aLostWorkerIsNamed() {
 void FailureTest::aLostRunIsRestarted() {
     const QString plan = testing::writePlan(m_folder.path(), planOf(2));
     TrainerProcess trainer;
-    trainer.start({"run", plan, "--data", "builtin:addition", "--steps", "600", "--checkpoint-every", "5", "--max-restarts", "1",
-                   "--run-dir", path("restarted")});
-    QVERIFY(trainer.waitFor([](const contract::Event& event) { return std::holds_alternative<contract::CheckpointEvent>(event.body); }));
+    trainer.start({"run", plan, "--data", "builtin:addition", "--steps", "600", "--checkpoint-every", "5",
+                   "--max-restarts", "1", "--run-dir", path("restarted")});
+    QVERIFY(trainer.waitFor(
+        [](const contract::Event& event) { return std::holds_alternative<contract::CheckpointEvent>(event.body); }));
     kill(static_cast<pid_t>(trainer.workerPids()[1]), SIGKILL);
     QCOMPARE(trainer.waitForEnd(), 0);
     const auto restarts = trainer.all<contract::RestartEvent>();
@@ -182,7 +184,8 @@ void FailureTest::badInputIsRefused() {
     }
     QStringList arguments{"run", file, "--run-dir", path("refused"), "--steps", "2"};
     if (!options.contains("--data"))
-        arguments << "--data" << "builtin:addition";
+        arguments << "--data"
+                  << "builtin:addition";
     TrainerProcess trainer;
     QCOMPARE(trainer.run(arguments + options, 20000), exitCode);
     QVERIFY2(trainer.errors().contains(message), qPrintable(trainer.errors()));

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "e2e/support/TrainerProcess.h"
 
-#include <signal.h>
-
-#include <cmath>
-
 #include <QtCore/QDir>
 #include <QtCore/QFile>
 #include <QtCore/QTemporaryDir>
 #include <QtTest/QtTest>
+
+#include <cmath>
+#include <signal.h>
 
 using namespace shardscope;
 using shardscope::testing::PlanRecipe;
@@ -25,7 +24,7 @@ PlanRecipe recipeOf(std::int64_t ranks, const char* placement = "shard") {
 }
 
 QStringList arguments(const QString& plan, const QString& runDirectory, const QStringList& more) {
-    return QStringList{"run", plan, "--data", "builtin:addition", "--run-dir", runDirectory} + more;
+    return QStringList{"run", plan, "--data", "builtin:addition", "--run-dir", runDirectory, "--timeout", "30"} + more;
 }
 
 std::vector<double> lossesOf(const TrainerProcess& trainer) {
@@ -134,10 +133,12 @@ void TrainingTest::stoppedRunsResumeBitExactly() {
 void TrainingTest::workersStartUnderAnotherLauncher() {
     const QString plan = testing::writePlan(m_folder.path(), testing::makePlan(recipeOf(2)));
     const QString port = QString::number(testing::freePort());
-    const QStringList call{"worker", plan, "--data", "builtin:addition", "--steps", "5", "--run-dir", m_folder.filePath("launched")};
+    const QStringList call{"worker",  plan, "--data",    "builtin:addition",
+                           "--steps", "5",  "--run-dir", m_folder.filePath("launched")};
     TrainerProcess one({"RANK=1", "WORLD_SIZE=2", "LOCAL_RANK=1", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port});
     one.start(call);
-    TrainerProcess zero({"SLURM_PROCID=0", "SLURM_NTASKS=2", "SLURM_LOCALID=0", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port});
+    TrainerProcess zero(
+        {"SLURM_PROCID=0", "SLURM_NTASKS=2", "SLURM_LOCALID=0", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port});
     QCOMPARE(zero.run(call), 0);
     QCOMPARE(one.waitForEnd(), 0);
     QCOMPARE(lossesOf(zero).size(), std::size_t{5});
@@ -154,7 +155,8 @@ void TrainingTest::textIsReadAsBytes() {
     const QString plan = testing::writePlan(m_folder.path(), testing::makePlan(recipeOf(1)));
     TrainerProcess trainer;
     QCOMPARE(trainer.run({"run", plan, "--data", m_folder.filePath("text"), "--steps", "20", "--run-dir",
-                          m_folder.filePath("poem"), "--learning-rate", "0.01"}), 0);
+                          m_folder.filePath("poem"), "--learning-rate", "0.01"}),
+             0);
     QVERIFY(lossesOf(trainer).back() < 0.8 * lossesOf(trainer).front());
     QVERIFY(!trainer.all<contract::EvaluationEvent>().front().accuracy);
 }
@@ -172,8 +174,9 @@ void TrainingTest::residentMemoryIsThePredicted() {
     const QString plan = testing::writePlan(m_folder.path(), testing::makePlan(recipe), "large.json");
     TrainerProcess trainer;
     trainer.start(arguments(plan, m_folder.filePath("large"), {"--steps", "1000"}));
-    QVERIFY(trainer.waitFor([](const contract::Event& event) { return std::holds_alternative<contract::MemoryEvent>(event.body); },
-                            120000));
+    QVERIFY(trainer.waitFor(
+        [](const contract::Event& event) { return std::holds_alternative<contract::MemoryEvent>(event.body); },
+        120000));
     const contract::MemoryEvent memory = trainer.all<contract::MemoryEvent>().front();
     const auto predicted = static_cast<double>(memory.predicted.total());
     QVERIFY(predicted > 50e6 * 16); // 50 million parameters, 16 bytes each

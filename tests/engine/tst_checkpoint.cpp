@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include <mutex>
-
 #include "engine/support/TrainingFixture.h"
 #include "runtime/execute/Checkpoint.h"
 
@@ -8,6 +6,8 @@
 #include <QtCore/QFile>
 #include <QtCore/QTemporaryDir>
 #include <QtTest/QtTest>
+
+#include <mutex>
 
 using namespace shardscope;
 using shardscope::testing::PlanRecipe;
@@ -29,27 +29,28 @@ PlanRecipe recipeOf(const char* placement, std::int64_t ranks) {
 std::vector<double> trainPiece(const contract::Plan& plan, const QString& folder, std::int64_t first, std::int64_t last,
                                std::int64_t saveAt) {
     std::vector<double> losses;
-    const auto done = testing::runRanks(plan, 3, [&](engine::Executor& executor, const engine::PlanSetup& setup) -> contract::Result<void> {
-        if (first > 1) {
-            std::vector<std::string> skipped;
-            const auto found = engine::findCheckpoint(setup, folder.toStdString(), skipped);
-            if (!found || found->state.step != first - 1)
-                return contract::badInput("no checkpoint of the step before");
-            if (auto loaded = engine::loadCheckpoint(executor, setup, *found); !loaded)
-                return loaded;
-        }
-        for (std::int64_t step = first; step <= last; ++step) {
-            const auto outcome = executor.runStep(step, 20, false, false);
-            if (!outcome)
-                return tl::unexpected(outcome.error());
-            if (executor.rank() == 0)
-                losses.push_back(outcome->loss);
-            if (step == saveAt)
-                if (auto saved = engine::saveCheckpoint(executor, setup, folder.toStdString(), {step, 3}); !saved)
-                    return tl::unexpected(saved.error());
-        }
-        return {};
-    });
+    const auto done = testing::runRanks(
+        plan, 3, [&](engine::Executor& executor, const engine::PlanSetup& setup) -> contract::Result<void> {
+            if (first > 1) {
+                std::vector<std::string> skipped;
+                const auto found = engine::findCheckpoint(setup, folder.toStdString(), skipped);
+                if (!found || found->state.step != first - 1)
+                    return contract::badInput("no checkpoint of the step before");
+                if (auto loaded = engine::loadCheckpoint(executor, setup, *found); !loaded)
+                    return loaded;
+            }
+            for (std::int64_t step = first; step <= last; ++step) {
+                const auto outcome = executor.runStep(step, 20, false, false);
+                if (!outcome)
+                    return tl::unexpected(outcome.error());
+                if (executor.rank() == 0)
+                    losses.push_back(outcome->loss);
+                if (step == saveAt)
+                    if (auto saved = engine::saveCheckpoint(executor, setup, folder.toStdString(), {step, 3}); !saved)
+                        return tl::unexpected(saved.error());
+            }
+            return {};
+        });
     if (!done)
         qWarning("%s", done.error().message.c_str());
     return losses;
@@ -119,7 +120,8 @@ void CheckpointTest::twoAreKept() {
     trainPiece(plan, folder.path(), 1, 1, 1);
     trainPiece(plan, folder.path(), 2, 2, 2);
     trainPiece(plan, folder.path(), 3, 3, 3);
-    const QStringList left = QDir(folder.filePath("checkpoints")).entryList(QDir::Dirs | QDir::NoDotAndDotDot | QDir::Hidden);
+    const QStringList left =
+        QDir(folder.filePath("checkpoints")).entryList(QDir::Dirs | QDir::NoDotAndDotDot | QDir::Hidden);
     QCOMPARE(left, QStringList({"step-00000002", "step-00000003"}));
 }
 

@@ -1,9 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include <cmath>
-#include <functional>
-#include <random>
-#include <vector>
-
 #include "runtime/ops/AdamW.h"
 #include "runtime/ops/Attention.h"
 #include "runtime/ops/CrossEntropy.h"
@@ -14,6 +9,11 @@
 #include "runtime/ops/Vectorised.h"
 
 #include <QtTest/QtTest>
+
+#include <cmath>
+#include <functional>
+#include <random>
+#include <vector>
 
 using namespace shardscope::engine;
 
@@ -30,7 +30,9 @@ Floats randomFloats(std::size_t count, unsigned seed, float scale = 1.0F) {
         value = normal(generator);
     return values;
 }
-Doubles toDoubles(const Floats& values) { return {values.begin(), values.end()}; }
+Doubles toDoubles(const Floats& values) {
+    return {values.begin(), values.end()};
+}
 
 /// Largest difference, relative to the largest value of the reference.
 double worst(const Floats& got, const Doubles& expected) {
@@ -92,7 +94,8 @@ Doubles referenceAttention(AttentionShape shape, const Doubles& qkv) {
     return out;
 }
 
-Doubles referenceLayerNorm(std::int64_t tokens, std::int64_t hidden, const Doubles& x, const Doubles& gain, const Doubles& bias) {
+Doubles referenceLayerNorm(std::int64_t tokens, std::int64_t hidden, const Doubles& x, const Doubles& gain,
+                           const Doubles& bias) {
     Doubles y(x.size());
     for (std::int64_t t = 0; t < tokens; ++t) {
         double mean = 0;
@@ -103,7 +106,8 @@ Doubles referenceLayerNorm(std::int64_t tokens, std::int64_t hidden, const Doubl
             square += std::pow(x[static_cast<std::size_t>(t * hidden + i)] - mean, 2) / static_cast<double>(hidden);
         for (std::int64_t i = 0; i < hidden; ++i) {
             const auto e = static_cast<std::size_t>(t * hidden + i);
-            y[e] = (x[e] - mean) / std::sqrt(square + 1e-5) * gain[static_cast<std::size_t>(i)] + bias[static_cast<std::size_t>(i)];
+            y[e] = (x[e] - mean) / std::sqrt(square + 1e-5) * gain[static_cast<std::size_t>(i)] +
+                   bias[static_cast<std::size_t>(i)];
         }
     }
     return y;
@@ -132,7 +136,8 @@ void KernelTest::fastExpAndTanhAreAccurate() {
         const auto single = static_cast<float>(x);
         const double exact = std::exp(static_cast<double>(single));
         QVERIFY2(std::abs(static_cast<double>(fastExp(single)) - exact) / exact < 3e-7, qPrintable(QString::number(x)));
-        QVERIFY(std::abs(static_cast<double>(fastTanh(single / 8)) - std::tanh(static_cast<double>(single / 8))) < 5e-7);
+        QVERIFY(std::abs(static_cast<double>(fastTanh(single / 8)) - std::tanh(static_cast<double>(single / 8))) <
+                5e-7);
     }
 }
 
@@ -151,7 +156,8 @@ void KernelTest::geluGradientIsThatOfItsForward() {
     geluTanhForward({x.data(), 1, kCount, kCount}, {y.data(), 1, kCount, kCount});
     geluTanhBackward({x.data(), 1, kCount, kCount}, {dy.data(), 1, kCount, kCount}, {dx.data(), 1, kCount, kCount});
     QVERIFY(worst(y, reference(toDoubles(x))) < 1e-6);
-    QVERIFY(worst(dx, numericGradient(toDoubles(x), [&](const Doubles& at) { return weightedSum(reference(at), dy); })) < 1e-6);
+    QVERIFY(worst(dx, numericGradient(toDoubles(x),
+                                      [&](const Doubles& at) { return weightedSum(reference(at), dy); })) < 1e-6);
 }
 
 void KernelTest::layerNormAgreesWithFloat64() {
@@ -163,8 +169,8 @@ void KernelTest::layerNormAgreesWithFloat64() {
     const Floats dy = randomFloats(kTokens * kHidden, 5);
     Floats y(x.size()), statistics(2 * kTokens), dx(x.size()), dgain(kHidden), dbias(kHidden);
     layerNormForward({kTokens, kHidden}, x.data(), gain.data(), bias.data(), 1e-5F, y.data(), statistics.data());
-    layerNormBackward({kTokens, kHidden}, dy.data(), x.data(), gain.data(), statistics.data(), dx.data(), Write::Overwrite,
-                      dgain.data(), dbias.data(), Write::Overwrite);
+    layerNormBackward({kTokens, kHidden}, dy.data(), x.data(), gain.data(), statistics.data(), dx.data(),
+                      Write::Overwrite, dgain.data(), dbias.data(), Write::Overwrite);
     const Doubles X = toDoubles(x), G = toDoubles(gain), B = toDoubles(bias);
     const auto f = [&](const Doubles& a, const Doubles& g, const Doubles& b) {
         return weightedSum(referenceLayerNorm(kTokens, kHidden, a, g, b), dy);
@@ -209,19 +215,22 @@ void KernelTest::attentionAgreesWithFloat64() {
         };
         const double expected = (along(1e-5) - along(-1e-5)) / 2e-5;
         const double got = weightedSum(toDoubles(dqkv), direction);
-        QVERIFY2(std::abs(got - expected) < 1e-4 * (1 + std::abs(expected)), qPrintable(QString("%1 %2").arg(got).arg(expected)));
+        QVERIFY2(std::abs(got - expected) < 1e-4 * (1 + std::abs(expected)),
+                 qPrintable(QString("%1 %2").arg(got).arg(expected)));
     }
 }
 
 void KernelTest::linearAgreesWithFloat64() {
     constexpr std::int64_t T = 5, I = 7, O = 6;
-    const Floats x = randomFloats(T * I, 20), w = randomFloats(O * I, 21), b = randomFloats(O, 22), dy = randomFloats(T * O, 23);
+    const Floats x = randomFloats(T * I, 20), w = randomFloats(O * I, 21), b = randomFloats(O, 22),
+                 dy = randomFloats(T * O, 23);
     const Floats residual = randomFloats(T * O, 24);
     const auto reference = [&](const Doubles& X, const Doubles& W, const Doubles& B) {
         Doubles y(T * O);
         for (std::int64_t t = 0; t < T; ++t)
             for (std::int64_t o = 0; o < O; ++o) {
-                double sum = B[static_cast<std::size_t>(o)] + static_cast<double>(residual[static_cast<std::size_t>(t * O + o)]);
+                double sum =
+                    B[static_cast<std::size_t>(o)] + static_cast<double>(residual[static_cast<std::size_t>(t * O + o)]);
                 for (std::int64_t i = 0; i < I; ++i)
                     sum += X[static_cast<std::size_t>(t * I + i)] * W[static_cast<std::size_t>(o * I + i)];
                 y[static_cast<std::size_t>(t * O + o)] = sum;
@@ -231,18 +240,22 @@ void KernelTest::linearAgreesWithFloat64() {
     Floats y(T * O), dx(T * I), dw(O * I), db(O);
     // In two slices of output rows, as a split operator is computed.
     for (const auto& [begin, end] : {std::pair<std::int64_t, std::int64_t>{0, 2}, {2, O}}) {
-        linearForward({x.data(), T, I, I}, w.data() + begin * I, b.data() + begin, {residual.data() + begin, T, end - begin, O},
-                      {y.data() + begin, T, end - begin, O});
+        linearForward({x.data(), T, I, I}, w.data() + begin * I, b.data() + begin,
+                      {residual.data() + begin, T, end - begin, O}, {y.data() + begin, T, end - begin, O});
         const ConstMatrix part{dy.data() + begin, T, end - begin, O};
         linearBackwardWeight(part, {x.data(), T, I, I}, dw.data() + begin * I, Write::Overwrite);
         linearBackwardBias(part, db.data() + begin, Write::Overwrite);
-        linearBackwardInput(part, w.data() + begin * I, {dx.data(), T, I, I}, begin == 0 ? Write::Overwrite : Write::Add);
+        linearBackwardInput(part, w.data() + begin * I, {dx.data(), T, I, I},
+                            begin == 0 ? Write::Overwrite : Write::Add);
     }
     const Doubles X = toDoubles(x), W = toDoubles(w), B = toDoubles(b);
     QVERIFY(worst(y, reference(X, W, B)) < 1e-6);
-    QVERIFY(worst(dx, numericGradient(X, [&](const Doubles& at) { return weightedSum(reference(at, W, B), dy); })) < 1e-6);
-    QVERIFY(worst(dw, numericGradient(W, [&](const Doubles& at) { return weightedSum(reference(X, at, B), dy); })) < 1e-6);
-    QVERIFY(worst(db, numericGradient(B, [&](const Doubles& at) { return weightedSum(reference(X, W, at), dy); })) < 1e-6);
+    QVERIFY(worst(dx, numericGradient(X, [&](const Doubles& at) { return weightedSum(reference(at, W, B), dy); })) <
+            1e-6);
+    QVERIFY(worst(dw, numericGradient(W, [&](const Doubles& at) { return weightedSum(reference(X, at, B), dy); })) <
+            1e-6);
+    QVERIFY(worst(db, numericGradient(B, [&](const Doubles& at) { return weightedSum(reference(X, W, at), dy); })) <
+            1e-6);
 }
 
 void KernelTest::crossEntropyGradientIsThatOfItsLoss() {
@@ -260,7 +273,8 @@ void KernelTest::crossEntropyGradientIsThatOfItsLoss() {
         return loss;
     };
     Floats gradient = logits, losses(T), correct(T);
-    QVERIFY(std::abs(crossEntropy(logits.data(), targets, T, V, correct.data()).loss - reference(toDoubles(logits))) < 1e-4);
+    QVERIFY(std::abs(crossEntropy(logits.data(), targets, T, V, correct.data()).loss - reference(toDoubles(logits))) <
+            1e-4);
     const LossSum sum = crossEntropyWithGradient(gradient.data(), targets, T, V, losses.data());
     QCOMPARE(sum.tokens, T);
     QVERIFY(std::abs(sum.loss - reference(toDoubles(logits))) < 1e-4);

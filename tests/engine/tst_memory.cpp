@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include <atomic>
-#include <cstdlib>
-#include <thread>
-
 #include "engine/support/TrainingFixture.h"
+#include "runtime/contract/Bytes.h"
 #include "runtime/memory/BufferPool.h"
 
 #include <QtTest/QtTest>
+
+#include <atomic>
+#include <cstdlib>
+#include <thread>
 
 // Every allocation of this process is counted, whoever makes it: our threads, Gloo, BLAS.
 extern "C" {
@@ -15,11 +16,26 @@ void* __libc_calloc(size_t, size_t);
 void* __libc_realloc(void*, size_t);
 void* __libc_memalign(size_t, size_t);
 static std::atomic<long> allocations{0};
-void* malloc(size_t bytes) { ++allocations; return __libc_malloc(bytes); }
-void* calloc(size_t count, size_t bytes) { ++allocations; return __libc_calloc(count, bytes); }
-void* realloc(void* old, size_t bytes) { ++allocations; return __libc_realloc(old, bytes); }
-void* memalign(size_t alignment, size_t bytes) { ++allocations; return __libc_memalign(alignment, bytes); }
-void* aligned_alloc(size_t alignment, size_t bytes) { ++allocations; return __libc_memalign(alignment, bytes); }
+void* malloc(size_t bytes) {
+    ++allocations;
+    return __libc_malloc(bytes);
+}
+void* calloc(size_t count, size_t bytes) {
+    ++allocations;
+    return __libc_calloc(count, bytes);
+}
+void* realloc(void* old, size_t bytes) {
+    ++allocations;
+    return __libc_realloc(old, bytes);
+}
+void* memalign(size_t alignment, size_t bytes) {
+    ++allocations;
+    return __libc_memalign(alignment, bytes);
+}
+void* aligned_alloc(size_t alignment, size_t bytes) {
+    ++allocations;
+    return __libc_memalign(alignment, bytes);
+}
 }
 
 using namespace shardscope;
@@ -61,7 +77,8 @@ void MemoryTest::highWaterIsTheTable_data() {
     for (const char* placement : {"replicate", "keep", "shard", "mixed"})
         for (const int ranks : {1, 2})
             for (const bool recompute : {false, true})
-                QTest::addRow("%s, %d ranks%s", placement, ranks, recompute ? ", recomputed" : "") << placement << ranks << recompute;
+                QTest::addRow("%s, %d ranks%s", placement, ranks, recompute ? ", recomputed" : "")
+                    << placement << ranks << recompute;
 }
 
 void MemoryTest::highWaterIsTheTable() {
@@ -74,20 +91,24 @@ void MemoryTest::highWaterIsTheTable() {
     const contract::Plan plan = testing::makePlan(recipe);
     const auto extents = plan.buffers.arenaBytes();
     const contract::Ledger ledger = plan.buffers.ledger();
-    const auto done = testing::runRanks(plan, 1, [&](engine::Executor& executor, const engine::PlanSetup&) -> contract::Result<void> {
-        for (int step = 1; step <= 2; ++step)
-            if (auto ran = executor.runStep(step, 2, false, false); !ran)
-                return tl::unexpected(ran.error());
-        for (int arena = 0; arena < contract::kArenaCount; ++arena)
-            if (executor.pool().arenaHighWater()[static_cast<std::size_t>(arena)] != extents[static_cast<std::size_t>(arena)])
-                return contract::runFailed("arena " + std::string(contract::arenaName(static_cast<contract::Arena>(arena))) + ": " +
-                                           std::to_string(executor.pool().arenaHighWater()[static_cast<std::size_t>(arena)]) +
-                                           " handed out of " + std::to_string(extents[static_cast<std::size_t>(arena)]));
-        for (int i = 0; i < contract::kCategoryCount; ++i)
-            if (const auto category = static_cast<contract::Category>(i); executor.pool().highWater()[category] != ledger[category])
-                return contract::runFailed("category " + std::string(contract::categoryName(category)));
-        return {};
-    });
+    const auto done =
+        testing::runRanks(plan, 1, [&](engine::Executor& executor, const engine::PlanSetup&) -> contract::Result<void> {
+            for (int step = 1; step <= 2; ++step)
+                if (auto ran = executor.runStep(step, 2, false, false); !ran)
+                    return tl::unexpected(ran.error());
+            for (int arena = 0; arena < contract::kArenaCount; ++arena)
+                if (executor.pool().arenaHighWater()[static_cast<std::size_t>(arena)] !=
+                    extents[static_cast<std::size_t>(arena)])
+                    return contract::runFailed(
+                        "arena " + std::string(contract::arenaName(static_cast<contract::Arena>(arena))) + ": " +
+                        std::to_string(executor.pool().arenaHighWater()[static_cast<std::size_t>(arena)]) +
+                        " handed out of " + std::to_string(extents[static_cast<std::size_t>(arena)]));
+            for (int i = 0; i < contract::kCategoryCount; ++i)
+                if (const auto category = static_cast<contract::Category>(i);
+                    executor.pool().highWater()[category] != ledger[category])
+                    return contract::runFailed("category " + std::string(contract::categoryName(category)));
+            return {};
+        });
     QVERIFY2(done, done ? "" : done.error().message.c_str());
 }
 
@@ -100,22 +121,23 @@ void MemoryTest::laterStepsAllocateNothing() {
         while (arrived < target)
             std::this_thread::yield();
     };
-    const auto done = testing::runRanks(testing::makePlan(mixedRecipe(2, true)), 1,
-                                        [&](engine::Executor& executor, const engine::PlanSetup&) -> contract::Result<void> {
-        if (auto ran = executor.runStep(1, 6, false, false); !ran)
-            return tl::unexpected(ran.error());
-        meet(2);
-        const long before = allocations;
-        meet(4);
-        for (int step = 2; step <= 6; ++step)
-            if (auto ran = executor.runStep(step, 6, false, step == 4); !ran)
-                return tl::unexpected(ran.error());
-        meet(6);
-        if (executor.rank() == 0)
-            allocated = allocations - before;
-        meet(8);
-        return {};
-    });
+    const auto done =
+        testing::runRanks(testing::makePlan(mixedRecipe(2, true)), 1,
+                          [&](engine::Executor& executor, const engine::PlanSetup&) -> contract::Result<void> {
+                              if (auto ran = executor.runStep(1, 6, false, false); !ran)
+                                  return tl::unexpected(ran.error());
+                              meet(2);
+                              const long before = allocations;
+                              meet(4);
+                              for (int step = 2; step <= 6; ++step)
+                                  if (auto ran = executor.runStep(step, 6, false, step == 4); !ran)
+                                      return tl::unexpected(ran.error());
+                              meet(6);
+                              if (executor.rank() == 0)
+                                  allocated = allocations - before;
+                              meet(8);
+                              return {};
+                          });
     QVERIFY2(done, done ? "" : done.error().message.c_str());
     QVERIFY(allocations > 1000); // the counter counts
     QCOMPARE(allocated, 0L);
@@ -141,7 +163,8 @@ void MemoryTest::aShrunkBufferIsNamed() {
     const auto setup = engine::preparePlan(plan, {});
     QVERIFY(!setup);
     QCOMPARE(setup.error().kind, contract::ErrorKind::BadInput);
-    QVERIFY2(setup.error().message.find("\"" + buffer.toStdString() + "\"") != std::string::npos, setup.error().message.c_str());
+    QVERIFY2(setup.error().message.find("\"" + buffer.toStdString() + "\"") != std::string::npos,
+             setup.error().message.c_str());
 }
 
 void MemoryTest::overlappingBuffersAreNamed() {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "engine/support/TrainingFixture.h"
 
-#include <cmath>
-
 #include <QtTest/QtTest>
+
+#include <cmath>
 
 using namespace shardscope;
 using shardscope::testing::PlanRecipe;

@@ -1,4 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/collective/Group.h"
+#include "runtime/collective/KeyValueServer.h"
+#include "runtime/collective/Ring.h"
+#include "runtime/contract/Sizing.h"
+
+#include <QtTest/QtTest>
+
 #include <chrono>
 #include <cmath>
 #include <functional>
@@ -6,13 +13,6 @@
 #include <optional>
 #include <thread>
 #include <vector>
-
-#include "runtime/collective/Group.h"
-#include "runtime/collective/KeyValueServer.h"
-#include "runtime/collective/Ring.h"
-#include "runtime/contract/Sizing.h"
-
-#include <QtTest/QtTest>
 
 using namespace shardscope;
 using engine::Chunks;
@@ -56,7 +56,9 @@ std::vector<std::optional<contract::Error>> onRanks(int ranks, const Body& body,
 }
 
 /// Small integers: sums are exact in any order.
-float valueOf(int rank, std::int64_t i) { return static_cast<float>((i * 7 + rank * 13) % 31 - 15); }
+float valueOf(int rank, std::int64_t i) {
+    return static_cast<float>((i * 7 + rank * 13) % 31 - 15);
+}
 
 } // namespace
 
@@ -80,41 +82,46 @@ void RingTest::collectivesAgreeWithTheirDefinition_data() {
 
 void RingTest::collectivesAgreeWithTheirDefinition() {
     QFETCH(const int, ranks);
-    const auto errors = onRanks(ranks, [&](Ring& ring, float* memory) -> contract::Result<void> {
-        for (const std::int64_t n : {std::int64_t{0}, std::int64_t{1}, std::int64_t{3}, std::int64_t{1000},
-                                     std::int64_t{65537}, kFloats}) {
-            const Chunks chunks{n, (n + ranks - 1) / ranks};
-            const auto sumAt = [&](std::int64_t i) {
-                float sum = 0;
-                for (int r = 0; r < ranks; ++r)
-                    sum += valueOf(r, i);
-                return sum;
-            };
-            for (std::int64_t i = 0; i < n; ++i)
-                memory[i] = valueOf(ring.rank(), i);
-            if (auto done = ring.reduceScatter(memory, chunks); !done)
+    const auto errors = onRanks(
+        ranks,
+        [&](Ring& ring, float* memory) -> contract::Result<void> {
+            for (const std::int64_t n : {std::int64_t{0}, std::int64_t{1}, std::int64_t{3}, std::int64_t{1000},
+                                         std::int64_t{65537}, kFloats}) {
+                const Chunks chunks{n, (n + ranks - 1) / ranks};
+                const auto sumAt = [&](std::int64_t i) {
+                    float sum = 0;
+                    for (int r = 0; r < ranks; ++r)
+                        sum += valueOf(r, i);
+                    return sum;
+                };
+                for (std::int64_t i = 0; i < n; ++i)
+                    memory[i] = valueOf(ring.rank(), i);
+                if (auto done = ring.reduceScatter(memory, chunks); !done)
+                    return done;
+                for (std::int64_t i = chunks.begin(ring.rank());
+                     i < chunks.begin(ring.rank()) + chunks.count(ring.rank()); ++i)
+                    if (memory[i] != sumAt(i))
+                        return contract::runFailed("reduce-scatter: wrong sum");
+                if (auto done = ring.allGather(memory, chunks); !done)
+                    return done;
+                for (std::int64_t i = 0; i < n; ++i)
+                    if (memory[i] != sumAt(i))
+                        return contract::runFailed("all-gather: wrong value");
+                for (std::int64_t i = 0; i < n; ++i)
+                    memory[i] = valueOf(ring.rank(), i);
+                if (auto done = ring.allReduce(memory, n); !done)
+                    return done;
+                for (std::int64_t i = 0; i < n; ++i)
+                    if (memory[i] != sumAt(i))
+                        return contract::runFailed("all-reduce: wrong sum");
+            }
+            double scalars[2] = {1.0 + ring.rank(), 1e-17};
+            if (auto done = ring.sumScalars(scalars, 2); !done)
                 return done;
-            for (std::int64_t i = chunks.begin(ring.rank()); i < chunks.begin(ring.rank()) + chunks.count(ring.rank()); ++i)
-                if (memory[i] != sumAt(i))
-                    return contract::runFailed("reduce-scatter: wrong sum");
-            if (auto done = ring.allGather(memory, chunks); !done)
-                return done;
-            for (std::int64_t i = 0; i < n; ++i)
-                if (memory[i] != sumAt(i))
-                    return contract::runFailed("all-gather: wrong value");
-            for (std::int64_t i = 0; i < n; ++i)
-                memory[i] = valueOf(ring.rank(), i);
-            if (auto done = ring.allReduce(memory, n); !done)
-                return done;
-            for (std::int64_t i = 0; i < n; ++i)
-                if (memory[i] != sumAt(i))
-                    return contract::runFailed("all-reduce: wrong sum");
-        }
-        double scalars[2] = {1.0 + ring.rank(), 1e-17};
-        if (auto done = ring.sumScalars(scalars, 2); !done)
-            return done;
-        return scalars[0] == ranks * (ranks + 1) / 2.0 ? contract::Result<void>() : contract::runFailed("scalars: wrong sum");
-    }, std::chrono::seconds(20));
+            return scalars[0] == ranks * (ranks + 1) / 2.0 ? contract::Result<void>()
+                                                           : contract::runFailed("scalars: wrong sum");
+        },
+        std::chrono::seconds(20));
     for (const auto& error : errors)
         QVERIFY2(!error, qPrintable(error ? QString::fromStdString(error->message) : QString()));
 }
@@ -122,15 +129,18 @@ void RingTest::collectivesAgreeWithTheirDefinition() {
 void RingTest::allRanksHaveTheSameBits() {
     std::mutex mutex;
     std::vector<std::vector<float>> results;
-    onRanks(3, [&](Ring& ring, float* memory) -> contract::Result<void> {
-        for (int i = 0; i < 1000; ++i)
-            memory[i] = std::sin(static_cast<float>(i * (ring.rank() + 1)));
-        if (auto done = ring.allReduce(memory, 1000); !done)
-            return done;
-        const std::lock_guard lock(mutex);
-        results.emplace_back(memory, memory + 1000);
-        return {};
-    }, std::chrono::seconds(20));
+    onRanks(
+        3,
+        [&](Ring& ring, float* memory) -> contract::Result<void> {
+            for (int i = 0; i < 1000; ++i)
+                memory[i] = std::sin(static_cast<float>(i * (ring.rank() + 1)));
+            if (auto done = ring.allReduce(memory, 1000); !done)
+                return done;
+            const std::lock_guard lock(mutex);
+            results.emplace_back(memory, memory + 1000);
+            return {};
+        },
+        std::chrono::seconds(20));
     QCOMPARE(results.size(), std::size_t{3});
     QCOMPARE(results[1], results[0]);
     QCOMPARE(results[2], results[0]);
@@ -139,22 +149,28 @@ void RingTest::allRanksHaveTheSameBits() {
 void RingTest::anAbsentPeerIsAnErrorWithinTheTimeout() {
     QElapsedTimer timer;
     timer.start();
-    const auto errors = onRanks(2, [](Ring& ring, float* memory) -> contract::Result<void> {
-        if (ring.rank() == 1) {
-            std::this_thread::sleep_for(std::chrono::milliseconds(2500));
-            return {};
-        }
-        return ring.allReduce(memory, 100);
-    }, std::chrono::milliseconds(500));
+    const auto errors = onRanks(
+        2,
+        [](Ring& ring, float* memory) -> contract::Result<void> {
+            if (ring.rank() == 1) {
+                std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+                return {};
+            }
+            return ring.allReduce(memory, 100);
+        },
+        std::chrono::milliseconds(500));
     QVERIFY(errors[0]);
     QVERIFY2(errors[0]->message.find("rank 1 did not send for 0.5 s") != std::string::npos, errors[0]->message.c_str());
     QVERIFY(timer.elapsed() < 10000);
 }
 
 void RingTest::aLeavingPeerIsAnErrorAtOnce() {
-    const auto errors = onRanks(2, [](Ring& ring, float* memory) -> contract::Result<void> {
-        return ring.rank() == 1 ? contract::Result<void>() : ring.allReduce(memory, 100);
-    }, std::chrono::seconds(20));
+    const auto errors = onRanks(
+        2,
+        [](Ring& ring, float* memory) -> contract::Result<void> {
+            return ring.rank() == 1 ? contract::Result<void>() : ring.allReduce(memory, 100);
+        },
+        std::chrono::seconds(20));
     QVERIFY(errors[0]);
     QVERIFY2(errors[0]->message.find("rank 1 closed its connection") != std::string::npos, errors[0]->message.c_str());
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "runtime/contract/Plan.h"
+#include "runtime/contract/StepProgram.h"
+
 #include <algorithm>
 #include <functional>
 #include <string>
-
-#include "runtime/contract/Plan.h"
-#include "runtime/contract/StepProgram.h"
 
 namespace shardscope::testing {
 
@@ -54,8 +54,9 @@ inline contract::Plan makePlan(const PlanRecipe& recipe) {
     plan.cluster.device.name = "core";
     plan.cluster.device.memoryBytes = std::int64_t{1} << 32;
     plan.cluster.device.flopsFp32 = 1e10;
+    plan.cluster.device.peakFlopsFp32 = 1e10;
     plan.cluster.device.memoryBandwidth = 1e10;
-    plan.cluster.inside = {1e-5, 1e9};
+    plan.cluster.inside = plan.cluster.between = {1e-5, 1e9};
     plan.cluster.isCpu = true;
     plan.cluster.source = "assumed";
     plan.training.sequence = recipe.sequence;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include <functional>
-#include <string>
-#include <vector>
-
 #include "runtime/contract/Telemetry.h"
 #include "support/PlanRecipe.h"
 
 #include <QtCore/QProcess>
 #include <QtCore/QString>
 #include <QtCore/QStringList>
+
+#include <functional>
+#include <string>
+#include <vector>
 
 namespace shardscope::testing {
 

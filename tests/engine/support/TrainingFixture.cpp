@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "engine/support/TrainingFixture.h"
 
-#include <mutex>
-#include <optional>
-#include <thread>
+#include "runtime/collective/KeyValueServer.h"
+#include "runtime/data/Dataset.h"
 
 #include <QtTest/QtTest>
 
-#include "runtime/collective/KeyValueServer.h"
-#include "runtime/data/Dataset.h"
+#include <mutex>
+#include <optional>
+#include <thread>
 
 namespace shardscope::testing {
 
@@ -30,7 +30,8 @@ contract::Result<void> runRanks(const contract::Plan& plan, std::uint64_t seed, 
         auto group = engine::Group::connect(address);
         if (!group)
             return tl::unexpected(group.error());
-        auto data = engine::openDataset("builtin:addition", seed, plan.training.sequence, setup->architecture.vocabulary);
+        auto data =
+            engine::openDataset("builtin:addition", seed, plan.training.sequence, setup->architecture.vocabulary);
         if (!data)
             return tl::unexpected(data.error());
         auto executor = engine::Executor::create(*setup, **group, **data);
@@ -57,16 +58,17 @@ contract::Result<void> runRanks(const contract::Plan& plan, std::uint64_t seed, 
 
 std::vector<double> trainLosses(const contract::Plan& plan, std::int64_t steps, std::uint64_t seed) {
     std::vector<double> losses;
-    const auto done = runRanks(plan, seed, [&](engine::Executor& executor, const engine::PlanSetup&) -> contract::Result<void> {
-        for (std::int64_t step = 1; step <= steps; ++step) {
-            const auto outcome = executor.runStep(step, steps, false, false);
-            if (!outcome)
-                return tl::unexpected(outcome.error());
-            if (executor.rank() == 0)
-                losses.push_back(outcome->loss);
-        }
-        return {};
-    });
+    const auto done =
+        runRanks(plan, seed, [&](engine::Executor& executor, const engine::PlanSetup&) -> contract::Result<void> {
+            for (std::int64_t step = 1; step <= steps; ++step) {
+                const auto outcome = executor.runStep(step, steps, false, false);
+                if (!outcome)
+                    return tl::unexpected(outcome.error());
+                if (executor.rank() == 0)
+                    losses.push_back(outcome->loss);
+            }
+            return {};
+        });
     if (!done)
         qWarning("%s", done.error().message.c_str());
     return losses;

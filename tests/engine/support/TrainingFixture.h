@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "runtime/execute/Executor.h"
+#include "support/PlanRecipe.h"
+
 #include <functional>
 #include <string>
 #include <vector>
-
-#include "runtime/execute/Executor.h"
-#include "support/PlanRecipe.h"
 
 namespace shardscope::testing {
 
