@@ -226,7 +226,7 @@ private slots:
         QVERIFY(bundled);
         QCOMPARE(architectureOf(*bundled).rope->theta, 500000.0);
         QCOMPARE(architectureOf(*bundled).rope->scalingKind, std::string("llama3"));
-        QCOMPARE(architectureOf(*bundled).rope->scaling.at("factor").get<double>(), 8.0);
+        QCOMPARE(contract::Json::parse(architectureOf(*bundled).rope->scaling).at("factor").get<double>(), 8.0);
         const auto older = read(R"({"model_type":"llama","rope_scaling":{"type":"linear","factor":2.0}})");
         QCOMPARE(architectureOf(older).rope->scalingKind, std::string("linear"));
         const auto newer = read(R"({"model_type":"llama","rope_parameters":{"rope_theta":1e6,"rope_type":"default"}})");
