@@ -19,6 +19,8 @@ FrontierAxis frontierAxis(const planner::Frontier& frontier, const std::vector<p
     axis.plot = plot;
     double low = static_cast<double>(std::min(cardBytes, budgetBytes));
     double high = static_cast<double>(std::max(cardBytes, budgetBytes));
+    if (frontier.points.empty())
+        low = std::min(low, 0.2 * static_cast<double>(cardBytes)); // the curve is still to come
     double slowest = 0, fastest = 0;
     const auto includeRate = [&](double rate) {
         if (rate <= 0)

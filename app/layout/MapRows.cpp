@@ -167,10 +167,13 @@ std::int32_t columnAt(const std::vector<Span>& spans, double x) {
 MapScale scaleOf(const std::vector<MapRow>& rows) {
     MapScale scale;
     std::int64_t tallest = 0, tallestInBlocks = 0;
+    double longestInBlocks = 0;
     for (const MapRow& row : rows) {
         tallest = std::max(tallest, row.memoryBytes);
         if (row.block >= 0)
             tallestInBlocks = std::max(tallestInBlocks, row.memoryBytes);
+        if (row.block >= 0)
+            longestInBlocks = std::max(longestInBlocks, row.exposedSeconds + row.hiddenSeconds);
         scale.communicationTop = std::max(scale.communicationTop, row.exposedSeconds + row.hiddenSeconds);
     }
     scale.top = tallest;
@@ -179,6 +182,8 @@ MapScale scaleOf(const std::vector<MapRow>& rows) {
         scale.top = tallestInBlocks * 13 / 10;
         scale.broken = true;
     }
+    if (longestInBlocks > 0 && scale.communicationTop > 3 * longestInBlocks)
+        scale.communicationTop = longestInBlocks * 1.3;
     return scale;
 }
 

@@ -2,7 +2,6 @@
 #include "app/views/Card.h"
 
 #include <QHBoxLayout>
-#include <QLabel>
 #include <QPainter>
 #include <QVBoxLayout>
 
@@ -37,6 +36,14 @@ void Card::paintEvent(QPaintEvent*) {
     painter.setPen(QPen(colors.line, 1));
     painter.setBrush(colors.card);
     painter.drawRoundedRect(QRectF(rect()).adjusted(0.5, 0.5, -0.5, -0.5), kCorner, kCorner);
+}
+
+void ElidedLabel::paintEvent(QPaintEvent*) {
+    QPainter painter(this);
+    painter.setPen(palette().color(foregroundRole()));
+    const QString shown = fontMetrics().elidedText(text(), Qt::ElideRight, width());
+    painter.drawText(rect(), static_cast<int>(alignment()), shown);
+    setToolTip(shown != text() ? text() : QString());
 }
 
 QLabel* makeLabel(const QString& text, const char* role, QWidget* parent) {

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <QFrame>
+#include <QLabel>
 
 class QHBoxLayout;
-class QLabel;
 class QVBoxLayout;
 
 namespace shardscope::app {
@@ -27,6 +27,17 @@ private:
     QLabel* m_title;
     QHBoxLayout* m_header;
     QVBoxLayout* m_body;
+};
+
+/// A label that gives way when there is little room and shows the rest on hover.
+class ElidedLabel : public QLabel {
+    Q_OBJECT
+public:
+    using QLabel::QLabel;
+    QSize minimumSizeHint() const override { return {20, QLabel::minimumSizeHint().height()}; }
+
+protected:
+    void paintEvent(QPaintEvent* event) override;
 };
 
 /// A label in secondary text, or another role of the style sheet ("title", "value", "small").

@@ -49,8 +49,8 @@ void FrontierView::paintZones(QPainter& painter, const FrontierAxis& a, const Co
     painter.fillRect(QRectF(tight, plot.top(), card - tight, plot.height()), colors.tightZone);
     painter.fillRect(QRectF(card, plot.top(), plot.right() - card, plot.height()), colors.beyondZone);
     if (smallest > plot.left() + 2)
-        painter.fillRect(QRectF(plot.left(), plot.top(), smallest - plot.left(), plot.height()),
-                         partBrush(MemoryPart::Reserve, colors));
+        // Under the smallest plan there is nothing.
+        painter.fillRect(QRectF(plot.left(), plot.top(), smallest - plot.left(), plot.height()), QBrush(colors.line, Qt::BDiagPattern));
 
     painter.setPen(colors.secondary);
     const auto label = [&](double left, double right, const QString& text) {
@@ -69,7 +69,7 @@ void FrontierView::paintAxes(QPainter& painter, const FrontierAxis& a, const Col
     const QFontMetricsF metrics(painter.font());
     const double scale = m_picture.unitsPerSample;
     painter.setPen(colors.secondary);
-    painter.drawText(QRectF(0, 0, plot.left() + 120, 14), Qt::AlignLeft | Qt::AlignVCenter, m_picture.unit);
+    painter.drawText(QRectF(0, 0, plot.left() - 7, 14), Qt::AlignRight | Qt::AlignVCenter, m_picture.unit);
     if (!m_picture.frontier.points.empty()) {
         const Ticks rates = niceTicks(a.lowRate * scale, a.highRate * scale, std::max(2, static_cast<int>(plot.height() / 24)));
         for (const double value : rates.values) {
@@ -102,7 +102,7 @@ void FrontierView::paintAxes(QPainter& painter, const FrontierAxis& a, const Col
     double lastX = -10;
     for (const std::int64_t flip : m_flips) {
         const double x = std::round(a.xOf(static_cast<double>(flip))) + 0.5;
-        if (x < plot.left() || x > plot.right() || x - lastX < 3)
+        if (x < plot.left() || x > plot.right() || x - lastX < 7)
             continue;
         painter.drawLine(QPointF(x, plot.bottom() + 1), QPointF(x, plot.bottom() + 4));
         lastX = x;
@@ -186,6 +186,22 @@ void FrontierView::paintPoints(QPainter& painter, const FrontierAxis& a, const C
         taken.push_back(place->adjusted(-3, -1, 3, 1));
         painter.setPen(colors.text);
         painter.drawText(place->adjusted(0, 0, 2, 0), Qt::AlignLeft | Qt::AlignVCenter, point.name);
+    }
+    // Policies that do not fit the card stand on the axis where they would begin.
+    for (const planner::Baseline& baseline : m_picture.baselines) {
+        const QPointF at(a.xOf(static_cast<double>(baseline.smallestFeasibleBytes)), a.plot.bottom() - 26);
+        if (baseline.feasible || baseline.smallestFeasibleBytes <= 0 || !a.plot.contains(at))
+            continue;
+        painter.setPen(QPen(colors.secondary, 1.2, Qt::DotLine));
+        painter.drawLine(at, QPointF(at.x(), a.plot.bottom()));
+        painter.setPen(QPen(colors.secondary, 1.4));
+        painter.setBrush(colors.card);
+        painter.drawEllipse(at, 3.5, 3.5);
+        const QString text = tr("%1 from %2").arg(QString::fromStdString(baseline.name), gibText(baseline.smallestFeasibleBytes));
+        const double width = metrics.horizontalAdvance(text);
+        const double left = std::min(at.x() - width / 2, a.plot.right() - width - 2);
+        painter.setPen(colors.text);
+        painter.drawText(QRectF(left, at.y() - 20, width + 2, 14), Qt::AlignLeft | Qt::AlignVCenter, text);
     }
 }
 

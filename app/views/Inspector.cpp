@@ -22,10 +22,10 @@ namespace shardscope::app {
 
 namespace {
 
-QLabel* sectionTitle(const QString& text, QWidget* parent) {
-    auto* label = makeLabel(text, "title", parent);
-    label->setContentsMargins(0, 9, 0, 1);
-    return label;
+void addSection(QVBoxLayout* column, const QString& text, QWidget* parent) {
+    column->addSpacing(9);
+    column->addWidget(makeLabel(text, "title", parent));
+    column->addSpacing(2);
 }
 
 QString shapeText(const contract::Operator& op) {
@@ -72,11 +72,11 @@ QWidget* Inspector::buildOverviewPage() {
     auto* column = new QVBoxLayout(page);
     column->setContentsMargins(0, 0, 0, 0);
     column->setSpacing(2);
-    column->addWidget(sectionTitle(tr("Whole plan"), page));
+    addSection(column, tr("Whole plan"), page);
     m_overviewText = makeLabel({}, "secondary", page);
     m_overviewText->setWordWrap(true);
     column->addWidget(m_overviewText);
-    column->addWidget(sectionTitle(tr("Costliest groups, time in a step"), page));
+    addSection(column, tr("Costliest groups, time in a step"), page);
     auto* rows = new ValueRows(page);
     rows->setAccessibleName(tr("Costliest groups"));
     connect(rows, &ValueRows::clicked, this, [this](int key) {
@@ -93,7 +93,7 @@ QWidget* Inspector::buildOverviewPage() {
                               "R, K and S place it, P pins it; hold Space to see everything sharded."),
                            "small", page);
     hint->setWordWrap(true);
-    hint->setContentsMargins(0, 12, 0, 0);
+    column->addSpacing(14);
     column->addWidget(hint);
     column->addStretch();
     return page;
@@ -108,6 +108,7 @@ QWidget* Inspector::buildSelectionPage() {
     m_name->setTextInteractionFlags(Qt::TextSelectableByMouse);
     m_facts = makeLabel({}, "secondary", page);
     m_facts->setWordWrap(true);
+    m_name->setWordWrap(true);
     column->addWidget(m_name);
     column->addWidget(m_facts);
     column->addSpacing(6);
@@ -122,6 +123,8 @@ QWidget* Inspector::buildSelectionPage() {
     auto* options = new QHBoxLayout;
     m_slices = new QComboBox(page);
     m_slices->setAccessibleName(tr("Slices"));
+    m_slices->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
+    m_slices->setMinimumContentsLength(3);
     m_slices->setToolTip(tr("Cut the operator so that only one slice is whole in memory at a time"));
     connect(m_slices, &QComboBox::activated, this, [this](int index) {
         contract::Placement placement;
@@ -143,21 +146,20 @@ QWidget* Inspector::buildSelectionPage() {
     });
     options->addWidget(makeLabel(tr("Slices"), "secondary", page));
     options->addWidget(m_slices, 1);
-    options->addSpacing(8);
     options->addWidget(m_pin);
     column->addLayout(options);
-    column->addWidget(sectionTitle(tr("Why"), page));
+    addSection(column, tr("Why"), page);
     m_why = new QLabel(page);
     m_why->setWordWrap(true);
     m_why->setAccessibleName(tr("Why"));
     m_why->setAlignment(Qt::AlignTop | Qt::AlignLeft);
     m_why->setMinimumHeight(50);
     column->addWidget(m_why);
-    column->addWidget(sectionTitle(tr("Memory on a device"), page));
+    addSection(column, tr("Memory on a device"), page);
     m_memory = new ValueRows(page);
     m_memory->setAccessibleName(tr("Memory on a device"));
     column->addWidget(m_memory);
-    column->addWidget(sectionTitle(tr("Time in a step"), page));
+    addSection(column, tr("Time in a step"), page);
     m_time = new ValueRows(page);
     m_time->setAccessibleName(tr("Time in a step"));
     column->addWidget(m_time);
@@ -268,12 +270,12 @@ void Inspector::showSelection(const std::vector<const MapRow*>& rows) {
     m_slices->clear();
     const std::int64_t most = op.maximumSlices();
     for (int slices = 1; slices <= 16 && slices <= most; slices *= 2)
-        m_slices->addItem(slices == 1 ? tr("1, whole") : tr("%1, all sharded").arg(slices), slices);
+        m_slices->addItem(slices == 1 ? tr("1, whole") : tr("%1, all").arg(slices), slices);
     const contract::Placement& placement = first.placement;
     if (placement.isSharded()) {
         int index = m_slices->findData(placement.slices);
         if (index < 0 || placement.shardedSlices != placement.slices) {
-            m_slices->addItem(tr("%1, %2 sharded").arg(placement.slices).arg(placement.shardedSlices), placement.slices);
+            m_slices->addItem(tr("%1, first %2").arg(placement.slices).arg(placement.shardedSlices), placement.slices);
             index = m_slices->count() - 1;
         }
         m_slices->setCurrentIndex(index);
@@ -287,7 +289,8 @@ void Inspector::showSelection(const std::vector<const MapRow*>& rows) {
     planner::OperatorCost time;
     for (const MapRow* row : rows) {
         for (std::size_t i = 0; i < memory.size(); ++i)
-            memory[i] += row->memory[i];
+            // Slots are shared: the largest is what they take.
+            memory[i] = i == static_cast<std::size_t>(MemoryPart::Slots) ? std::max(memory[i], row->memory[i]) : memory[i] + row->memory[i];
         const planner::OperatorCost& cost = plan.operators[static_cast<std::size_t>(row->op)].cost;
         time.computeSeconds += cost.computeSeconds;
         time.recomputeSeconds += cost.recomputeSeconds;

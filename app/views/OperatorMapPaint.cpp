@@ -117,7 +117,9 @@ void OperatorMap::paintBar(QPainter& painter, const Geometry& g, const Colors& c
     if (m_scale.communicationTop <= 0)
         return;
     const double perSecond = g.communication.height() * kFill / m_scale.communicationTop;
-    const double exposed = row.exposedSeconds * perSecond, hidden = row.hiddenSeconds * perSecond;
+    const double room = g.communication.height();
+    const double exposed = std::min(room, row.exposedSeconds * perSecond);
+    const double hidden = std::min(room - exposed, row.hiddenSeconds * perSecond);
     painter.fillRect(QRectF(left, g.communication.top(), right - left, exposed), colors.exposed);
     painter.fillRect(QRectF(left, g.communication.top() + exposed, right - left, hidden), colors.hidden);
 }
@@ -162,18 +164,18 @@ void OperatorMap::paintBars(QPainter& painter, const Geometry& g, const Colors& 
                 painter.drawLine(QPointF(x, g.communication.top()), QPointF(x, g.communication.bottom()));
             }
         }
-        const double perByte = g.plot.height() * kFill / static_cast<double>(std::max<std::int64_t>(m_scale.top, 1));
-        if (static_cast<double>(row.memoryBytes) * perByte > g.plot.height() + 4) {
-            // The bar goes on beyond the axis: torn, with its size beside it.
-            const double y = g.plot.top() + 8;
-            QPainterPath tear;
-            tear.moveTo(span.begin - 1, y + 4);
-            tear.lineTo(span.end + 1, y - 2);
+        // A bar that goes on beyond its axis is torn.
+        const auto tear = [&](double y) {
             painter.setRenderHint(QPainter::Antialiasing);
             painter.setPen(QPen(colors.card, 3));
-            painter.drawPath(tear);
+            painter.drawLine(QPointF(span.begin - 1, y + 3), QPointF(span.end + 1, y - 3));
             painter.setRenderHint(QPainter::Antialiasing, false);
-        }
+        };
+        const double perByte = g.plot.height() * kFill / static_cast<double>(std::max<std::int64_t>(m_scale.top, 1));
+        if (static_cast<double>(row.memoryBytes) * perByte > g.plot.height() + 4)
+            tear(g.plot.top() + 9);
+        if (m_scale.communicationTop > 0 && (row.exposedSeconds + row.hiddenSeconds) * kFill > 1.01 * m_scale.communicationTop)
+            tear(g.communication.bottom() - 8);
     }
     flush();
 }

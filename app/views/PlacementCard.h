@@ -11,6 +11,7 @@ class PlacementCard : public QAbstractButton {
 public:
     PlacementCard(const QString& title, const QString& known, QWidget* parent = nullptr);
     QSize sizeHint() const override { return {200, 42}; }
+    QSize minimumSizeHint() const override { return {120, 42}; }
     /// Some of the selected operators are placed like this, not all.
     void setPartly(bool partly);
 

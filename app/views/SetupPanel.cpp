@@ -61,16 +61,16 @@ SetupPanel::SetupPanel(Document& document, QWidget* parent)
     graph->header()->addStretch();
     graph->header()->addWidget(link(tr("open"), tr("Open a graph folder or file"), &SetupPanel::openGraphRequested));
     graph->body()->addWidget(m_graphFacts);
+    graph->body()->addSpacing(4);
     graph->body()->addWidget(m_graphNotes);
     m_graphNotes->setWordWrap(true);
-    m_graphNotes->setContentsMargins(0, 4, 0, 0);
     auto* cluster = new Card(tr("Cluster"), this);
     cluster->header()->addStretch();
     cluster->header()->addWidget(link(tr("open"), tr("Open a cluster file"), &SetupPanel::openClusterRequested));
     cluster->body()->addWidget(m_clusterFacts);
+    cluster->body()->addSpacing(4);
     cluster->body()->addWidget(m_clusterNotes);
     m_clusterNotes->setWordWrap(true);
-    m_clusterNotes->setContentsMargins(0, 4, 0, 0);
     auto* training = new Card(tr("Training"), this);
     buildTraining(training);
     training->body()->addStretch(1);

@@ -7,6 +7,7 @@
 #include <QLineEdit>
 #include <QSignalBlocker>
 #include <QStyle>
+#include <QStylePainter>
 #include <QToolButton>
 
 #include "app/document/Document.h"
@@ -42,9 +43,30 @@ void mark(QWidget* widget, const char* property, bool value) {
 class QuietCombo : public QComboBox {
 public:
     using QComboBox::QComboBox;
+    /// What the closed field shows; the list keeps its own words.
+    void setShown(const QString& text) {
+        m_shown = text;
+        update();
+    }
 
 protected:
+    void paintEvent(QPaintEvent* event) override {
+        if (isEditable()) {
+            QComboBox::paintEvent(event);
+            return;
+        }
+        QStylePainter painter(this);
+        QStyleOptionComboBox option;
+        initStyleOption(&option);
+        option.currentText = m_shown;
+        painter.setPen(palette().color(QPalette::Text));
+        painter.drawComplexControl(QStyle::CC_ComboBox, option);
+        painter.drawControl(QStyle::CE_ComboBoxLabel, option);
+    }
     void wheelEvent(QWheelEvent* event) override { event->ignore(); }
+
+private:
+    QString m_shown;
 };
 
 } // namespace
@@ -78,8 +100,11 @@ void SetupPanel::addField(QGridLayout* grid, const QString& name, const QStringL
     label->setToolTip(hint);
     const int row = grid->rowCount();
     grid->addWidget(label, row, 0);
-    grid->addWidget(editor, row, 1);
-    grid->addWidget(arrow, row, 2);
+    auto* cell = new QHBoxLayout;
+    cell->setSpacing(2);
+    cell->addWidget(editor, 1);
+    cell->addWidget(arrow);
+    grid->addLayout(cell, row, 1);
 
     const auto take = [this, editor, apply, name](const QString& text) {
         Choices trial = m_document.choices();
@@ -107,11 +132,9 @@ void SetupPanel::addField(QGridLayout* grid, const QString& name, const QStringL
 void SetupPanel::buildTraining(Card* card) {
     auto* grid = new QGridLayout;
     grid->setContentsMargins(0, 0, 0, 0);
-    grid->setHorizontalSpacing(4);
+    grid->setHorizontalSpacing(6);
     grid->setVerticalSpacing(4);
     grid->setColumnStretch(1, 1);
-    grid->setColumnMinimumWidth(0, 76);
-    grid->setColumnMinimumWidth(2, 20);
     card->body()->addLayout(grid);
 
     const auto plan = [this]() -> const planner::PlanResult* {
@@ -198,7 +221,7 @@ void SetupPanel::buildTraining(Card* card) {
                 recomputed += op.recompute && block >= 0 && block != last ? 1 : 0;
                 last = block;
             }
-            return tr("auto, %1 of %2").arg(recomputed).arg(plan()->request.graph->blockCount());
+            return tr("auto, %1/%2").arg(recomputed).arg(plan()->request.graph->blockCount());
         },
         tr("Whether blocks are computed again in the backward pass instead of keeping their activations"));
 
@@ -220,7 +243,7 @@ void SetupPanel::buildTraining(Card* card) {
     allowed->addStretch();
     const int row = grid->rowCount();
     grid->addWidget(makeLabel(tr("Placements"), "secondary", this), row, 0);
-    grid->addLayout(allowed, row, 1, 1, 2);
+    grid->addLayout(allowed, row, 1);
     grid->setRowMinimumHeight(row, 24);
     addField(
         grid, tr("Slices up to"), {"1", "2", "4", "8", "16"}, false,
@@ -250,15 +273,9 @@ void SetupPanel::showTraining() {
             if (!field.editor->lineEdit()->hasFocus() || !field.editor->lineEdit()->isModified())
                 field.editor->lineEdit()->setText(text);
         } else {
-            // The first entry stands for automatic and shows what was chosen.
-            int index = own ? field.editor->findText(text) : field.editor->findData("automatic");
-            if (!own && index < 0)
-                index = std::max(0, field.editor->findText(text));
-            if (!own && field.editor->itemText(0).startsWith(tr("auto"))) {
-                field.editor->setItemText(0, text.startsWith(tr("auto")) ? text : tr("auto, %1").arg(text));
-                index = 0;
-            }
-            field.editor->setCurrentIndex(index);
+            const bool hasAutomatic = field.editor->itemText(0) == tr("auto");
+            field.editor->setCurrentIndex(!own && hasAutomatic ? 0 : field.editor->findText(text));
+            static_cast<QuietCombo*>(field.editor)->setShown(text);
         }
     }
     const bool allowed[3] = {choices.allowReplicate, choices.allowKeep, choices.allowShard};

@@ -17,23 +17,6 @@ namespace {
 /// Room for the mark before the sentence.
 constexpr int kMark = 28;
 
-/// A label that gives way when the window is narrow and shows the rest on hover.
-class ElidedLabel : public QLabel {
-public:
-    using QLabel::QLabel;
-    QSize minimumSizeHint() const override { return {20, QLabel::minimumSizeHint().height()}; }
-
-protected:
-    void paintEvent(QPaintEvent*) override {
-        QPainter painter(this);
-        painter.setPen(palette().color(foregroundRole()));
-        const QString shown = fontMetrics().elidedText(text(), Qt::ElideRight, width());
-        painter.drawText(rect(), Qt::AlignLeft | Qt::AlignVCenter, shown);
-        if (shown != text() && toolTip() != text())
-            setToolTip(text());
-    }
-};
-
 } // namespace
 
 VerdictView::VerdictView(QWidget* parent)
@@ -62,9 +45,9 @@ VerdictView::VerdictView(QWidget* parent)
     words->addLayout(second);
     auto* row = new QHBoxLayout;
     row->setSpacing(20);
-    row->addLayout(words, 5);
+    row->addLayout(words, 3);
     row->addWidget(m_remedy);
-    row->addWidget(m_bar, 4);
+    row->addWidget(m_bar, 2);
     body()->addLayout(row);
     layout()->setContentsMargins(kCardMargin, 6, kCardMargin, 8);
     static_cast<QVBoxLayout*>(layout())->setSpacing(0);

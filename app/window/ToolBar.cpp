@@ -40,14 +40,14 @@ void fill(QComboBox* box, const std::vector<planner::ZooEntry>& entries, const Q
 ToolBar::ToolBar(Document& document, QWidget* parent)
     : QWidget(parent), m_document(document), m_graph(new QComboBox(this)), m_cluster(new QComboBox(this)), m_undo(new QToolButton(this)),
       m_redo(new QToolButton(this)), m_mode(new SegmentedSwitch({tr("Plan"), tr("Run")}, this)), m_save(new QPushButton(tr("Save plan"), this)),
-      m_search(new QPushButton(this)), m_reason(makeLabel({}, "small", this)),
+      m_search(new QPushButton(this)), m_reason(new ElidedLabel(this)),
       m_replan(new QPushButton(tr("Re-plan for this machine"), this)), m_train(new QPushButton(tr("Train"), this)) {
     setFixedHeight(44);
     m_graph->setFixedWidth(150);
     m_graph->setMaxVisibleItems(24);
     m_graph->setAccessibleName(tr("Graph"));
     m_graph->setToolTip(tr("The neural network"));
-    m_cluster->setFixedWidth(176);
+    m_cluster->setFixedWidth(212);
     m_cluster->setMaxVisibleItems(24);
     m_cluster->setAccessibleName(tr("Cluster"));
     m_cluster->setToolTip(tr("The devices it is trained on"));
@@ -63,16 +63,17 @@ ToolBar::ToolBar(Document& document, QWidget* parent)
     m_undo->setAccessibleName(tr("Undo"));
     m_redo->setAccessibleName(tr("Redo"));
     m_search->setObjectName("search");
-    m_search->setText(tr("Search operators and commands"));
+    m_search->setText(tr("Search   Ctrl+K"));
     m_search->setToolTip(tr("Search operators and commands (Ctrl+K)"));
     m_search->setAccessibleName(tr("Search operators and commands"));
     m_search->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Fixed);
-    m_search->setMinimumWidth(90);
-    m_search->setMaximumWidth(300);
+    m_search->setMinimumWidth(138);
+    m_search->setMaximumWidth(260);
     m_train->setObjectName("primary");
     m_train->setMinimumHeight(28);
     m_replan->setObjectName("link");
     m_replan->setCursor(Qt::PointingHandCursor);
+    m_reason->setProperty("role", "small");
     m_reason->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
 
     auto* reason = new QVBoxLayout;
@@ -95,10 +96,9 @@ ToolBar::ToolBar(Document& document, QWidget* parent)
     row->addSpacing(2);
     row->addWidget(m_mode);
     row->addWidget(m_save);
-    row->addStretch(1);
+    row->addSpacing(8);
     row->addWidget(m_search, 3);
-    row->addStretch(1);
-    row->addLayout(reason);
+    row->addLayout(reason, 4);
     row->addWidget(m_train);
 
     connect(m_graph, &QComboBox::activated, this, [this](int index) { m_document.openGraph(m_graph->itemData(index).toString()); });

@@ -131,7 +131,7 @@ void Planning::surround(const AnswerPointer& answer) {
         planner::SearchBudget budget;
         budget.stop = stop;
         budget.tolerance = 1e-3;
-        auto baselines = planner::solveBaselines(answer->planner->request(), answer->choices->cardBytes(), budget);
+        std::vector<planner::Baseline> baselines;
         for (const std::int32_t points : {kCoarsePoints, kFinePoints}) {
             auto surroundings = std::make_shared<Surroundings>();
             surroundings->revision = answer->revision;
@@ -147,6 +147,8 @@ void Planning::surround(const AnswerPointer& answer) {
                     },
                     Qt::QueuedConnection);
             };
+            if (points == kFinePoints)
+                baselines = planner::solveBaselines(answer->planner->request(), answer->choices->cardBytes(), budget);
             surroundings->frontier = answer->planner->frontier(points, budget, progress);
             surroundings->baselines = baselines;
             if (stop.stop_requested())
