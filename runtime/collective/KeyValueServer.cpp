@@ -78,8 +78,10 @@ KeyValueServer::~KeyValueServer() {
 }
 
 void KeyValueServer::serve() {
+    std::vector<pollfd> waiting; // kept, so that an idle server allocates nothing
     while (!m_stopping) {
-        std::vector<pollfd> waiting{{m_listener, POLLIN, 0}};
+        waiting.clear();
+        waiting.push_back({m_listener, POLLIN, 0});
         for (const Connection& connection : m_connections)
             waiting.push_back({connection.descriptor, POLLIN, 0});
         if (poll(waiting.data(), waiting.size(), kPollMilliseconds) <= 0)

@@ -30,7 +30,7 @@ public:
             if (!outcome)
                 return tl::unexpected(outcome.error());
             m_done = step;
-            stopped = outcome->stopRequested;
+            stopped = outcome->stopRequested && m_done < m_request.steps; // a stop at the last step changes nothing
             report(step, *outcome, traced);
             if (!memoryReported)
                 reportMemory();

@@ -85,6 +85,7 @@ private:
     FirstCause m_cause;
     double m_failedAt = 0; ///< 0: nothing has failed
     int m_forwardedStops = 0;
+    bool m_stopped = false; ///< a worker ended early because it was asked to
     std::int64_t m_lastStep = 0;
     std::int64_t m_checkpointStep = 0;
     int m_failureCode = 5;
@@ -252,11 +253,11 @@ void Coordinator::noteEnds() {
         if (!wasRunning || worker.isRunning())
             continue;
         const int status = worker.status();
-        const bool stoppedOnRequest =
-            m_forwardedStops > 0 &&
-            ((WIFEXITED(status) && WEXITSTATUS(status) == 130) ||
-             (WIFSIGNALED(status) && (WTERMSIG(status) == SIGTERM || WTERMSIG(status) == SIGKILL)));
-        if ((WIFEXITED(status) && WEXITSTATUS(status) == 0) || stoppedOnRequest)
+        const bool finishedItsStep = WIFEXITED(status) && WEXITSTATUS(status) == 130; // whoever asked for the stop
+        const bool endedByUs = m_forwardedStops > 0 && WIFSIGNALED(status) &&
+                               (WTERMSIG(status) == SIGTERM || WTERMSIG(status) == SIGKILL);
+        m_stopped = m_stopped || finishedItsStep || endedByUs;
+        if ((WIFEXITED(status) && WEXITSTATUS(status) == 0) || finishedItsStep || endedByUs)
             continue;
         m_cause.addEnd(worker.rank(), status, m_lastStep + 1);
         if (m_failedAt == 0)
@@ -298,7 +299,7 @@ Coordinator::Outcome Coordinator::superviseWorkers() {
         }
         if (allEnded) {
             readStreams();
-            return m_forwardedStops > 0 && m_lastStep < m_options.steps ? Outcome::Stopped : Outcome::Done;
+            return m_stopped ? Outcome::Stopped : Outcome::Done;
         }
     }
 }
@@ -356,7 +357,7 @@ int Coordinator::run() {
 int Coordinator::finish(Outcome outcome) {
     switch (outcome) {
     case Outcome::Done:
-        emit(-1, contract::ByeEvent{"done", std::max(m_lastStep, m_checkpointStep), ""});
+        emit(-1, contract::ByeEvent{"done", m_options.steps, ""});
         return 0;
     case Outcome::Stopped:
         emit(-1,
