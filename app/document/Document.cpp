@@ -160,6 +160,15 @@ contract::Result<Choices> withGraph(Choices choices, const std::string& argument
     return choices;
 }
 
+/// Memory alone would allow steps of minutes on a few cores; this keeps them at seconds.
+constexpr std::int64_t kSamplesPerCore = 16;
+
+Choices withBatch(Choices choices, std::int64_t samplesPerDevice) {
+    choices.globalBatch = samplesPerDevice * choices.cluster.devices();
+    choices.accumulate = 0;
+    return choices;
+}
+
 contract::Result<Choices> withCluster(Choices choices, const std::string& argument) {
     auto cluster = planner::openCluster(argument);
     if (!cluster)
@@ -210,16 +219,26 @@ void Document::openPath(const QString& path) {
     }
 }
 
-void Document::open(const QString& graph, const QString& cluster, std::int64_t budgetBytes) {
+void Document::open(const QString& graph, const QString& cluster, std::int64_t budgetBytes, std::int64_t samplesPerDevice) {
     openLater(
-        [graph = graph.toStdString(), cluster = cluster.toStdString(), budgetBytes](const Choices&) {
+        [graph = graph.toStdString(), cluster = cluster.toStdString(), budgetBytes, samplesPerDevice](const Choices&) {
             Choices fresh;
             fresh.graphArgument = graph;
             fresh.clusterArgument = cluster;
             fresh.budgetBytes = budgetBytes;
-            return openChoices(std::move(fresh));
+            auto opened = openChoices(std::move(fresh));
+            return opened && samplesPerDevice > 0 ? contract::Result<Choices>(withBatch(std::move(*opened), samplesPerDevice)) : opened;
         },
         tr("Open"), true);
+}
+
+void Document::replanForThisMachine() {
+    openLater(
+        [](const Choices& now) -> contract::Result<Choices> {
+            auto local = withCluster(now, "local");
+            return local && local->globalBatch == 0 ? contract::Result<Choices>(withBatch(std::move(*local), kSamplesPerCore)) : local;
+        },
+        tr("Plan for this machine"), false);
 }
 
 bool Document::saveSession(const QString& path) {

@@ -53,8 +53,11 @@ public:
     void openCluster(const QString& argument);
     /// A session, plan, cluster, graph file or folder.
     void openPath(const QString& path);
-    /// Replaces everything: a bundled example, or what the command line named.
-    void open(const QString& graph, const QString& cluster, std::int64_t budgetBytes);
+    /// Replaces everything: a bundled example, or what the command line named. `samplesPerDevice` fixes the global batch;
+    /// 0 leaves it free.
+    void open(const QString& graph, const QString& cluster, std::int64_t budgetBytes, std::int64_t samplesPerDevice = 0);
+    /// Plans for this machine's cores, with a batch that such cores train in moments.
+    void replanForThisMachine();
     void replaceChoices(Choices choices, const QString& sessionPath);
     /// Errors are openFailed().
     bool saveSession(const QString& path);

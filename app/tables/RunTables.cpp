@@ -104,6 +104,8 @@ QVariant LogTable::data(const QModelIndex& index, int role) const {
 }
 
 QVariant LogTable::headerData(int section, Qt::Orientation orientation, int role) const {
+    if (orientation == Qt::Horizontal && role == Qt::TextAlignmentRole)
+        return section == Time ? QVariant(Qt::AlignRight | Qt::AlignVCenter) : QVariant(Qt::AlignLeft | Qt::AlignVCenter);
     if (orientation == Qt::Vertical || role != Qt::DisplayRole)
         return {};
     switch (section) {

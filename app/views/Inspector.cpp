@@ -121,6 +121,8 @@ QWidget* Inspector::buildSelectionPage() {
         column->addSpacing(3);
     }
     auto* options = new QHBoxLayout;
+    options->setSpacing(8);
+    options->setContentsMargins(0, 2, 0, 0);
     m_slices = new QComboBox(page);
     m_slices->setAccessibleName(tr("Slices"));
     m_slices->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);

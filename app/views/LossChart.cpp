@@ -16,6 +16,7 @@
 
 #include "app/layout/Ticks.h"
 #include "app/look/Theme.h"
+#include "app/views/Card.h"
 
 namespace shardscope::app {
 
@@ -43,7 +44,7 @@ QList<QPointF> decimate(const QList<QPointF>& points, int pixels) {
 }
 
 LossChart::LossChart(QWidget* parent)
-    : QWidget(parent), m_chart(new QChart), m_view(new QChartView(m_chart, this)), m_loss(new QLineSeries(m_chart)),
+    : QWidget(parent), m_empty(makeLabel(tr("The loss appears with the first step"), "small", this)), m_chart(new QChart), m_view(new QChartView(m_chart, this)), m_loss(new QLineSeries(m_chart)),
       m_evaluations(new QScatterSeries(m_chart)), m_steps(new QValueAxis(m_chart)), m_values(new QValueAxis(m_chart)) {
     setAccessibleName(tr("Loss over steps"));
     m_chart->addSeries(m_loss);
@@ -74,6 +75,9 @@ LossChart::LossChart(QWidget* parent)
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(0, 0, 0, 0);
     layout->addWidget(m_view);
+    layout->addWidget(m_empty);
+    m_empty->setAlignment(Qt::AlignCenter);
+    m_view->hide();
     m_steps->setRange(0, 1);
     m_values->setRange(0, 1);
     m_chart->setVisible(false);
@@ -124,6 +128,8 @@ void LossChart::setRecord(const RunRecord& record) {
         if (include(evaluation.loss))
             evaluations << QPointF(static_cast<double>(evaluation.step), evaluation.loss);
     m_chart->setVisible(!points.isEmpty());
+    m_view->setVisible(!points.isEmpty());
+    m_empty->setVisible(points.isEmpty());
     m_chart->legend()->setVisible(!evaluations.isEmpty());
     if (points.isEmpty())
         return;

@@ -7,6 +7,7 @@
 
 class QChart;
 class QChartView;
+class QLabel;
 class QLineSeries;
 class QScatterSeries;
 class QValueAxis;
@@ -26,6 +27,7 @@ protected:
 
 private:
     void applyColors();
+    QLabel* m_empty;
     QChart* m_chart;
     QChartView* m_view;
     QLineSeries* m_loss;

@@ -110,7 +110,7 @@ void MainWindow::wire() {
     connect(m_welcome, &WelcomePage::recentChosen, &m_document, &Document::openPath);
     connect(m_welcome, &WelcomePage::exampleChosen, this, [this](const QString& graph, const QString& cluster, bool train) {
         m_trainWhenAnswered = train;
-        m_document.open(graph, cluster, 0);
+        m_document.open(graph, cluster, 0, train ? 16 : 0);
     });
     connect(&m_document, &Document::openFailed, this, [this](const QString& message) {
         m_trainWhenAnswered = false;
@@ -211,9 +211,10 @@ void MainWindow::startTraining(const TrainSettings& settings) {
         return;
     m_trainer.start(planner::emitPlan(*answer->plan, "shardscope " SHARDSCOPE_VERSION), settings);
     showMode(1);
+    m_runPage->setFocus(Qt::OtherFocusReason);
 }
 
-void MainWindow::replanHere() { m_document.openCluster(QStringLiteral("local")); }
+void MainWindow::replanHere() { m_document.replanForThisMachine(); }
 
 void MainWindow::placeOverlays() {
     const QWidget* page = centralWidget();
