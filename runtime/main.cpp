@@ -34,7 +34,8 @@ void addRunOptions(CLI::App& command, engine::RunOptions& options) {
         ->capture_default_str();
     command.add_option("--learning-rate", options.learningRate, "instead of the plan's")
         ->check(CLI::Range(0.0, 1000.0));
-    command.add_option("--timeout", options.timeoutSeconds, "seconds to wait for a rank inside a collective")
+    command
+        .add_option("--timeout", options.timeoutSeconds, "seconds after which a rank that shows no life is given up")
         ->check(CLI::Range(0.1, 86400.0))
         ->capture_default_str();
 }

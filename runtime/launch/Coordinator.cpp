@@ -83,7 +83,8 @@ private:
     std::vector<WorkerProcess> m_workers;
     std::vector<int> m_logFiles;
     FirstCause m_cause;
-    double m_failedAt = 0; ///< 0: nothing has failed
+    std::vector<double> m_stoppedSince; ///< by rank; 0: it runs
+    double m_failedAt = 0;              ///< 0: nothing has failed
     int m_forwardedStops = 0;
     bool m_stopped = false; ///< a worker ended early because it was asked to
     std::int64_t m_lastStep = 0;
@@ -254,8 +255,8 @@ void Coordinator::noteEnds() {
             continue;
         const int status = worker.status();
         const bool finishedItsStep = WIFEXITED(status) && WEXITSTATUS(status) == 130; // whoever asked for the stop
-        const bool endedByUs = m_forwardedStops > 0 && WIFSIGNALED(status) &&
-                               (WTERMSIG(status) == SIGTERM || WTERMSIG(status) == SIGKILL);
+        const bool endedByUs =
+            m_forwardedStops > 0 && WIFSIGNALED(status) && (WTERMSIG(status) == SIGTERM || WTERMSIG(status) == SIGKILL);
         m_stopped = m_stopped || finishedItsStep || endedByUs;
         if ((WIFEXITED(status) && WEXITSTATUS(status) == 0) || finishedItsStep || endedByUs)
             continue;
@@ -263,10 +264,21 @@ void Coordinator::noteEnds() {
         if (m_failedAt == 0)
             m_failedAt = monotonicSeconds();
     }
-    if (m_failedAt > 0)
-        for (const WorkerProcess& worker : m_workers)
-            if (worker.isStopped())
-                m_cause.addStopped(worker.rank(), m_lastStep + 1);
+    // A rank that computes for long is not lost; one that the kernel does not run is, whatever the others notice of it.
+    const double now = monotonicSeconds();
+    m_stoppedSince.resize(m_workers.size(), 0);
+    for (const WorkerProcess& worker : m_workers) {
+        double& since = m_stoppedSince[static_cast<std::size_t>(worker.rank())];
+        if (!worker.isStopped()) {
+            since = 0;
+            continue;
+        }
+        since = since == 0 ? now : since;
+        if (m_failedAt > 0 || now - since > m_options.timeoutSeconds) {
+            m_cause.addStopped(worker.rank(), m_lastStep + 1);
+            m_failedAt = m_failedAt == 0 ? now : m_failedAt;
+        }
+    }
 }
 
 void Coordinator::endWorkers() {

@@ -48,7 +48,7 @@ void FirstCause::addStopped(int rank, std::int64_t step) {
 FirstCause::Verdict FirstCause::verdict() const {
     Verdict verdict;
     // Where the run was: any rank's report knows the phase.
-    std::string phase = m_reports.empty() ? "start" : m_reports.front().phase;
+    std::string phase = !m_reports.empty() ? m_reports.front().phase : m_step > 1 ? "step" : "start";
     std::int64_t step = m_reports.empty() ? m_step : m_reports.front().step;
     const auto isOwnFault = [](const Report& report) { return !accused(report); };
     if (!m_killed.empty()) {

@@ -153,7 +153,10 @@ private:
         address.size = m_rendezvous.world;
         address.host = m_rendezvous.host;
         address.port = m_rendezvous.port;
-        address.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(m_options.timeoutSeconds * 1000));
+        // The coordinator finds stopped processes by itself; under it, a silent rank is most likely a slow one.
+        constexpr double kPatienceForSlowRanks = 12;
+        const double seconds = m_options.timeoutSeconds * (m_rendezvous.hasCoordinator ? kPatienceForSlowRanks : 1);
+        address.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
         auto group = Group::connect(address);
         if (!group)
             return tl::unexpected(group.error());

@@ -105,7 +105,7 @@ bool WorkerProcess::isStopped() const {
     std::getline(file, text);
     // "pid (name) S ...": the name may hold anything, so the state follows the last parenthesis.
     const std::size_t at = text.rfind(") ");
-    return at != std::string::npos && at + 2 < text.size() && (text[at + 2] == 'T' || text[at + 2] == 't');
+    return at != std::string::npos && at + 2 < text.size() && text[at + 2] == 'T';
 }
 
 void WorkerProcess::signal(int number) const {
