@@ -137,6 +137,30 @@ contract::Result<planner::GraphPointer> graphOfPlan(const contract::Plan& plan, 
 
 } // namespace
 
+namespace {
+
+/// Whether the planner, asked these choices, answers exactly this plan; then it needs no pins.
+bool answersPlan(const Choices& choices, const contract::Plan& plan) {
+    const auto request = choices.request();
+    if (!request)
+        return false;
+    const auto planner = planner::Planner::create(*request);
+    if (!planner)
+        return false;
+    planner::SearchBudget budget;
+    budget.timeLimitSeconds = 2;
+    const auto answer = (*planner)->solve(choices.budget(), budget);
+    if (!answer->feasible || answer->operators.size() != plan.operators.size() ||
+        answer->training.microBatch != plan.training.microBatch || answer->training.accumulate != plan.training.accumulate)
+        return false;
+    for (std::size_t i = 0; i < plan.operators.size(); ++i)
+        if (answer->operators[i].placement != plan.operators[i].placement || answer->operators[i].recompute != plan.operators[i].recompute)
+            return false;
+    return true;
+}
+
+} // namespace
+
 contract::Result<Choices> choicesOfPlan(const std::string& path) {
     const auto plan = contract::readPlanFile(path);
     if (!plan)
@@ -155,6 +179,13 @@ contract::Result<Choices> choicesOfPlan(const std::string& path) {
     choices.accumulate = plan->training.accumulate;
     choices.recompute = plan->training.recompute;
     choices.budgetBytes = plan->limitBytes;
+    Choices open = choices;
+    open.microBatch = 0;
+    open.accumulate = 0;
+    open.globalBatch = plan->training.globalBatch;
+    for (const Choices& candidate : {open, choices})
+        if (answersPlan(candidate, *plan))
+            return candidate;
     for (const contract::PlanOperator& op : plan->operators)
         if (op.tiedTo.empty())
             choices.pins.push_back({op.name, op.placement});

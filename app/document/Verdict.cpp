@@ -76,22 +76,23 @@ Verdict verdictOf(const Answer& answer, const Comparison* comparison) {
 
     const std::int64_t spare = card - plan.peakBytes;
     const std::int64_t error = estimateErrorBytes(plan.peakBytes, cluster.isCpu);
-    const QString peak = gibNumber(plan.peakBytes);
+    const MemoryUnit unit = memoryUnit(std::max(card, plan.limitBytes));
+    const QString peak = unit.number(plan.peakBytes);
     if (spare < 0) {
         verdict.kind = VerdictKind::Beyond;
         verdict.headline = translate("Beyond the card");
-        verdict.detail = translate("peak %1 GiB, %2 more than the card's %3").arg(peak, gibNumber(-spare), gibNumber(card));
+        verdict.detail = translate("peak %1, %2 more than the card's %3").arg(unit.text(plan.peakBytes), unit.number(-spare), unit.number(card));
     } else if (spare < error) {
         verdict.kind = VerdictKind::Tight;
         verdict.headline = translate("Tight");
-        verdict.detail = translate("peak %1 of %2 GiB; %3 spare is less than this estimate's error of %4")
-                             .arg(peak, gibNumber(card), gibNumber(spare), gibNumber(error));
+        verdict.detail = translate("peak %1 of %2; %3 spare is less than this estimate's error of %4")
+                             .arg(peak, unit.text(card), unit.number(spare), unit.number(error));
     } else {
         verdict.kind = VerdictKind::Fits;
         verdict.headline = translate("Fits");
-        verdict.detail = isWholeCard ? translate("peak %1 of %2 GiB, %3 spare").arg(peak, gibNumber(card), gibNumber(spare))
-                                     : translate("peak %1 of %2 GiB budget, %3 of the card spare")
-                                           .arg(peak, gibNumber(plan.limitBytes), gibNumber(spare));
+        verdict.detail = isWholeCard ? translate("peak %1 of %2, %3 spare").arg(peak, unit.text(card), unit.number(spare))
+                                     : translate("peak %1 of %2 budget, %3 of the card spare")
+                                           .arg(peak, unit.text(plan.limitBytes), unit.number(spare));
     }
 
     const planner::Graph& graph = *plan.request.graph;

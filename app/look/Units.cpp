@@ -46,6 +46,14 @@ QString gibNumber(std::int64_t bytes, int decimals) {
 
 QString gibText(std::int64_t bytes, int decimals) { return gibNumber(bytes, decimals) + QStringLiteral(" GiB"); }
 
+MemoryUnit memoryUnit(std::int64_t largestBytes) { return {largestBytes < 2 * contract::kGiB}; }
+
+QString MemoryUnit::number(std::int64_t bytes) const {
+    return isMib ? fixed(static_cast<double>(bytes) / static_cast<double>(contract::kMiB), 0) : gibNumber(bytes);
+}
+
+QString MemoryUnit::text(std::int64_t bytes) const { return number(bytes) + (isMib ? QStringLiteral(" MiB") : QStringLiteral(" GiB")); }
+
 QString bytesText(std::int64_t bytes) {
     const double size = std::abs(static_cast<double>(bytes));
     if (size >= 0.9995 * static_cast<double>(contract::kGiB))

@@ -16,6 +16,15 @@ namespace shardscope::app {
 QString gibNumber(std::int64_t bytes, int decimals = 1);
 /// "22.6 GiB"
 QString gibText(std::int64_t bytes, int decimals = 1);
+/// GiB, or MiB where a device holds so little that GiB would read 0.0.
+struct MemoryUnit {
+    bool isMib = false;
+    /// "22.6", "49"
+    QString number(std::int64_t bytes) const;
+    /// "22.6 GiB", "49 MiB"
+    QString text(std::int64_t bytes) const;
+};
+MemoryUnit memoryUnit(std::int64_t largestBytes);
 /// "123 MiB", "4.9 MiB", "22.63 GiB", "512 B": three significant digits in the unit that suits.
 QString bytesText(std::int64_t bytes);
 /// The same with a sign, "+1.1 GiB".

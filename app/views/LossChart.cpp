@@ -60,7 +60,7 @@ LossChart::LossChart(QWidget* parent)
     }
     m_chart->legend()->setAlignment(Qt::AlignTop);
     m_chart->legend()->setMarkerShape(QLegend::MarkerShapeCircle);
-    m_chart->setMargins({0, 0, 4, 0});
+    m_chart->setMargins({6, 0, 10, 0});
     m_chart->layout()->setContentsMargins(0, 0, 0, 0);
     m_chart->setBackgroundRoundness(0);
     m_steps->setLabelsFont(smallFont());

@@ -46,7 +46,7 @@ void MemoryBars::paintEvent(QPaintEvent*) {
     const bool inGib = top >= contract::kGiB;
     const auto unit = static_cast<double>(inGib ? contract::kGiB : contract::kMiB);
     const double high = static_cast<double>(top) * 1.1 / unit;
-    const Ticks ticks = niceTicks(0, high, std::max(2, static_cast<int>(area.height() / 28)));
+    const Ticks ticks = niceTicks(0, high, std::max(2, static_cast<int>(area.height() / 44)));
     for (const double value : ticks.values) {
         const double y = std::round(area.bottom() - value / high * area.height()) + 0.5;
         painter.setPen(value == 0 ? colors.line : colors.grid);
@@ -78,7 +78,7 @@ void MemoryBars::paintEvent(QPaintEvent*) {
             return y;
         };
         // Predicted pale behind, measured solid in front of it.
-        stack(memory.predicted, center - bar - 1, 0.45);
+        const double predictedTop = stack(memory.predicted, center - bar - 1, 0.45);
         const double y = stack(memory.allocated, center + 1, 1);
         const double peak = area.bottom() - static_cast<double>(memory.peakAllocated) / unit / high * area.height();
         if (std::abs(peak - y) > 1.5) {
@@ -89,7 +89,7 @@ void MemoryBars::paintEvent(QPaintEvent*) {
         const double predicted = static_cast<double>(memory.predicted.total());
         const QString difference = predicted > 0 ? signedPercentText(static_cast<double>(memory.peakAllocated) / predicted - 1) : QString();
         if (metrics.horizontalAdvance(difference) < each - 4)
-            painter.drawText(QRectF(center - each / 2, std::min(peak, y) - 18, each, 16), Qt::AlignCenter, difference);
+            painter.drawText(QRectF(center - each / 2, std::min({peak, y, predictedTop}) - 18, each, 16), Qt::AlignCenter, difference);
         const QString rank = tr("rank %1").arg(m_workers[i].rank);
         painter.drawText(QRectF(center - each / 2, area.bottom() + 3, each, 15), Qt::AlignCenter,
                          metrics.horizontalAdvance(rank) < each - 4 ? rank : QString::number(m_workers[i].rank));

@@ -74,13 +74,14 @@ void PeakBarView::paintEvent(QPaintEvent*) {
         QString text;
         bool isBold;
     };
+    const MemoryUnit unit = memoryUnit(std::max(m_cardBytes, m_plan->limitBytes));
     std::vector<Text> peaks;
     if (m_plan->feasible) {
         const contract::Peaks& p = m_plan->peaks;
         const std::int64_t largest = std::max({p.firstStep, p.resume, p.optimizerStep});
-        peaks = {{tr("first step %1").arg(gibNumber(p.firstStep)), p.firstStep == largest},
-                 {tr("resumed %1").arg(gibNumber(p.resume)), p.resume == largest && p.firstStep != largest},
-                 {tr("optimizer step %1").arg(gibNumber(p.optimizerStep)),
+        peaks = {{tr("first step %1").arg(unit.number(p.firstStep)), p.firstStep == largest},
+                 {tr("resumed %1").arg(unit.number(p.resume)), p.resume == largest && p.firstStep != largest},
+                 {tr("optimizer step %1").arg(unit.number(p.optimizerStep)),
                   p.optimizerStep == largest && p.firstStep != largest && p.resume != largest}};
     }
     const double y = kBarHeight + 7;
@@ -94,12 +95,12 @@ void PeakBarView::paintEvent(QPaintEvent*) {
     }
     painter.setFont(smallFont());
     const QFontMetricsF metrics(painter.font());
-    const QString cardText = tr("card %1 GiB").arg(gibNumber(m_cardBytes));
+    const QString cardText = tr("card %1").arg(unit.text(m_cardBytes));
     const double cardWidth = metrics.horizontalAdvance(cardText);
     const double cardLeft = std::clamp(cardX - cardWidth, x, std::max(x, bar.right() - cardWidth));
     painter.setPen(colors.secondary);
     painter.drawText(QRectF(cardLeft, y, cardWidth + 2, 16), Qt::AlignLeft | Qt::AlignVCenter, cardText);
-    const QString budgetText = tr("budget %1").arg(gibNumber(m_plan->limitBytes));
+    const QString budgetText = tr("budget %1").arg(unit.number(m_plan->limitBytes));
     const double budgetWidth = metrics.horizontalAdvance(budgetText);
     const double budgetLeft = budget - budgetWidth / 2;
     if (budgetLeft > x && budgetLeft + budgetWidth + 12 < cardLeft) {

@@ -155,7 +155,7 @@ void SetupPanel::showCluster() {
         {tr("Devices"),
          cluster.nodes > 1 ? tr("%1 × %2").arg(cluster.nodes).arg(cluster.devicesPerNode) : QString::number(cluster.devices()),
          QString::fromStdString(cluster.device.name), false},
-        {tr("Memory"), tr("%1 each").arg(gibText(cluster.device.memoryBytes)), tr("What the driver reports"), true}};
+        {tr("Memory"), tr("%1 each").arg(bytesText(cluster.device.memoryBytes)), tr("What the driver reports"), true}};
     if (cluster.devices() > 1)
         facts.push_back({cluster.nodes > 1 ? tr("Link inside") : tr("Link"), bandwidthText(cluster.inside.bytesPerSecond),
                          tr("Per device and direction, latency %1").arg(secondsText(cluster.inside.latencySeconds)), false});
@@ -164,7 +164,7 @@ void SetupPanel::showCluster() {
                          tr("Per device and direction, latency %1").arg(secondsText(cluster.between.latencySeconds)), false});
     facts.push_back({isBf16 ? tr("bf16 matmul") : tr("fp32 matmul"),
                      flopsText(isBf16 ? cluster.device.flopsBf16 : cluster.device.flopsFp32), tr("Sustained, per device"), false});
-    facts.push_back({tr("Reserve"), tr("%1 %2").arg(gibText(cluster.reserveBytes(), 2), isMeasured ? tr("measured") : tr("assumed")), reserve, false});
+    facts.push_back({tr("Reserve"), tr("%1 %2").arg(bytesText(cluster.reserveBytes()), isMeasured ? tr("measured") : tr("assumed")), reserve, false});
     m_clusterFacts->setFacts(facts);
     m_clusterNotes->setText(tr("Rates: %1").arg(QString::fromStdString(cluster.source)));
     m_clusterNotes->setVisible(!cluster.source.empty());

@@ -93,6 +93,7 @@ void SetupPanel::addField(QGridLayout* grid, const QString& name, const QStringL
     arrow->setIcon(glyphIcon(Glyph::Reset, colorsOf(this).accent));
     arrow->setIconSize({13, 13});
     arrow->setFixedSize(20, 24);
+    arrow->setStyleSheet(QStringLiteral("padding: 0; min-height: 20px;"));
     arrow->setToolTip(tr("Back to automatic"));
     arrow->setAccessibleName(tr("%1 back to automatic").arg(name));
     auto* label = makeLabel(name, "secondary", this);

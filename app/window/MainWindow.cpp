@@ -84,6 +84,8 @@ void MainWindow::build() {
     column->addWidget(m_toolBar);
     column->addLayout(body, 1);
     setCentralWidget(page);
+    page->setFocusPolicy(Qt::ClickFocus);
+    page->setFocus();
 
     m_trainCard = new TrainCard(page);
     m_palette = new CommandPalette(page);

@@ -43,7 +43,7 @@ ToolBar::ToolBar(Document& document, QWidget* parent)
       m_search(new QPushButton(this)), m_reason(new ElidedLabel(this)),
       m_replan(new QPushButton(tr("Re-plan for this machine"), this)), m_train(new QPushButton(tr("Train"), this)) {
     setFixedHeight(44);
-    m_graph->setFixedWidth(150);
+    m_graph->setFixedWidth(166);
     m_graph->setMaxVisibleItems(24);
     m_graph->setAccessibleName(tr("Graph"));
     m_graph->setToolTip(tr("The neural network"));
