@@ -83,17 +83,14 @@ Cluster readCluster(const JsonCursor& cursor) {
     cluster.device.peakFlopsFp32 = cluster.device.flopsFp32;
     cluster.device.peakFlopsBf16 = cluster.device.flopsBf16;
     if (const auto peak = device.find("peak_flops")) {
-        cluster.device.peakFlopsFp32 = peak->at("fp32").number(1, kMaximumRate);
+        cluster.device.peakFlopsFp32 = peak->at("fp32").number(0, kMaximumRate);
         if (const auto bf16 = peak->find("bf16"))
             cluster.device.peakFlopsBf16 = bf16->number(0, kMaximumRate);
     }
     cluster.device.memoryBandwidth = device.at("memory_bandwidth").number(1, kMaximumRate);
     const JsonCursor links = cursor.at("links");
     cluster.inside = readLink(links.at("inside"));
-    if (cluster.nodes > 1 || links.find("between"))
-        cluster.between = readLink(links.at("between"));
-    else
-        cluster.between = cluster.inside;
+    cluster.between = cluster.nodes > 1 ? readLink(links.at("between")) : cluster.inside;
     cluster.hostSecondsPerCollective = cursor.at("host_seconds_per_collective").number(0, 1e3);
     if (const auto overlap = cursor.find("overlap_efficiency"))
         cluster.overlapEfficiency = overlap->number(0, 1);
