@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include <QApplication>
-#include <QIcon>
-#include <QStandardPaths>
-
-#include <CLI/CLI.hpp>
-#include <cstdio>
-
 #include "app/export/Exporter.h"
 #include "app/look/Theme.h"
 #include "app/look/Units.h"
 #include "app/window/MainWindow.h"
 #include "app/window/Startup.h"
+
+#include <CLI/CLI.hpp>
+#include <QApplication>
+#include <QIcon>
+#include <QStandardPaths>
+
+#include <cstdio>
 
 namespace {
 
@@ -19,7 +19,8 @@ struct Arguments {
 };
 
 int exportOnly(const Arguments& arguments) {
-    const auto written = shardscope::app::exportPictures({QString::fromStdString(arguments.exportDirectory), QString::fromStdString(arguments.source),
+    const auto written = shardscope::app::exportPictures({QString::fromStdString(arguments.exportDirectory),
+                                                          QString::fromStdString(arguments.source),
                                                           QString::fromStdString(arguments.runDirectory)});
     if (!written) {
         std::fprintf(stderr, "shardscope: %s\n", written.error().message.c_str());
@@ -36,11 +37,14 @@ int main(int argc, char** argv) {
     Arguments arguments;
     CLI::App command{"Plans, shows and runs sharded training of neural networks."};
     command.set_version_flag("--version", std::string("shardscope ") + SHARDSCOPE_VERSION);
-    command.add_option("source", arguments.source, "A session, a plan, or a graph: a folder, a config.json or a bundled name");
+    command.add_option("source", arguments.source,
+                       "A session, a plan, or a graph: a folder, a config.json or a bundled name");
     command.add_option("--cluster", arguments.cluster, "A cluster file, a bundled name, or local");
     command.add_option("--memory", arguments.memory, "The memory budget of a device: 16GiB, 500MiB, 24GB");
-    auto* exporting = command.add_option("--export", arguments.exportDirectory, "Write pictures of SOURCE into this folder, without a display");
-    command.add_option("--run", arguments.runDirectory, "With --export: a run folder of which to write pictures too")->needs(exporting);
+    auto* exporting = command.add_option("--export", arguments.exportDirectory,
+                                         "Write pictures of SOURCE into this folder, without a display");
+    command.add_option("--run", arguments.runDirectory, "With --export: a run folder of which to write pictures too")
+        ->needs(exporting);
     try {
         command.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
@@ -64,9 +68,11 @@ int main(int argc, char** argv) {
 
     shardscope::app::Theme theme(application);
     shardscope::app::MainWindow window(theme);
-    window.setAutosavePath(QStandardPaths::writableLocation(QStandardPaths::AppLocalDataLocation) + QStringLiteral("/last.shardscope"));
+    window.setAutosavePath(QStandardPaths::writableLocation(QStandardPaths::AppLocalDataLocation) +
+                           QStringLiteral("/last.shardscope"));
     window.show();
-    const auto opened = shardscope::app::openAtStart(window, QString::fromStdString(arguments.source), QString::fromStdString(arguments.cluster),
+    const auto opened = shardscope::app::openAtStart(window, QString::fromStdString(arguments.source),
+                                                     QString::fromStdString(arguments.cluster),
                                                      QString::fromStdString(arguments.memory));
     if (!opened) {
         std::fprintf(stderr, "shardscope: %s\n", opened.error().message.c_str());

@@ -33,8 +33,7 @@ bool Choices::asksTheSame(const Choices& o) const {
     return graph == o.graph && cluster == o.cluster && sequence == o.sequence && precision == o.precision &&
            microBatch == o.microBatch && accumulate == o.accumulate && globalBatch == o.globalBatch &&
            recompute == o.recompute && slicesUpTo == o.slicesUpTo && allowReplicate == o.allowReplicate &&
-           allowKeep == o.allowKeep && allowShard == o.allowShard && pins == o.pins &&
-           recomputePins == o.recomputePins;
+           allowKeep == o.allowKeep && allowShard == o.allowShard && pins == o.pins && recomputePins == o.recomputePins;
 }
 
 } // namespace shardscope::app

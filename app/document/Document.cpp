@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/document/Document.h"
 
-#include <QFileInfo>
-#include <QMetaObject>
-#include <QUndoCommand>
-
-#include <algorithm>
-#include <nlohmann/json.hpp>
-
 #include "app/document/SessionFile.h"
 #include "app/look/Units.h"
 #include "app/work/Planning.h"
 #include "planner/cluster/Clusters.h"
 #include "planner/readers/Readers.h"
 #include "runtime/contract/Json.h"
+
+#include <QFileInfo>
+#include <QMetaObject>
+#include <QUndoCommand>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
 
 namespace shardscope::app {
 
@@ -93,7 +93,8 @@ void Document::change(const QString& text, const std::function<void(Choices&)>& 
 }
 
 void Document::setBudget(std::int64_t bytes, int mergeKey) {
-    change(tr("Budget %1").arg(gibText(bytes, 2)), [bytes](Choices& choices) { choices.budgetBytes = bytes; }, mergeKey);
+    change(
+        tr("Budget %1").arg(gibText(bytes, 2)), [bytes](Choices& choices) { choices.budgetBytes = bytes; }, mergeKey);
 }
 
 void Document::setDragging(bool dragging) {
@@ -214,12 +215,17 @@ void Document::openPath(const QString& path) {
     case FileKind::Plan:
         openLater([file](const Choices&) { return choicesOfPlan(file); }, tr("Open plan"), true);
         return;
-    case FileKind::Cluster: openCluster(path); return;
-    case FileKind::Graph: openGraph(path); return;
+    case FileKind::Cluster:
+        openCluster(path);
+        return;
+    case FileKind::Graph:
+        openGraph(path);
+        return;
     }
 }
 
-void Document::open(const QString& graph, const QString& cluster, std::int64_t budgetBytes, std::int64_t samplesPerDevice) {
+void Document::open(const QString& graph, const QString& cluster, std::int64_t budgetBytes,
+                    std::int64_t samplesPerDevice) {
     openLater(
         [graph = graph.toStdString(), cluster = cluster.toStdString(), budgetBytes, samplesPerDevice](const Choices&) {
             Choices fresh;
@@ -227,7 +233,9 @@ void Document::open(const QString& graph, const QString& cluster, std::int64_t b
             fresh.clusterArgument = cluster;
             fresh.budgetBytes = budgetBytes;
             auto opened = openChoices(std::move(fresh));
-            return opened && samplesPerDevice > 0 ? contract::Result<Choices>(withBatch(std::move(*opened), samplesPerDevice)) : opened;
+            return opened && samplesPerDevice > 0
+                       ? contract::Result<Choices>(withBatch(std::move(*opened), samplesPerDevice))
+                       : opened;
         },
         tr("Open"), true);
 }
@@ -236,7 +244,9 @@ void Document::replanForThisMachine() {
     openLater(
         [](const Choices& now) -> contract::Result<Choices> {
             auto local = withCluster(now, "local");
-            return local && local->globalBatch == 0 ? contract::Result<Choices>(withBatch(std::move(*local), kSamplesPerCore)) : local;
+            return local && local->globalBatch == 0
+                       ? contract::Result<Choices>(withBatch(std::move(*local), kSamplesPerCore))
+                       : local;
         },
         tr("Plan for this machine"), false);
 }
@@ -252,7 +262,9 @@ bool Document::saveSession(const QString& path) {
     return true;
 }
 
-void Document::close() { replaceChoices(Choices(), {}); }
+void Document::close() {
+    replaceChoices(Choices(), {});
+}
 
 void Document::select(std::vector<std::int32_t> operators) {
     std::sort(operators.begin(), operators.end());
@@ -266,10 +278,10 @@ void Document::select(std::vector<std::int32_t> operators) {
 void Document::placeSelection(const contract::Placement& placement) {
     if (m_selection.empty() || !isOpen())
         return;
-    const QString what = m_selection.size() == 1
-                             ? QString::fromStdString(
-                                   m_choices->graph->operators[static_cast<std::size_t>(m_selection.front())].name)
-                             : tr("%1 operators").arg(m_selection.size());
+    const QString what =
+        m_selection.size() == 1
+            ? QString::fromStdString(m_choices->graph->operators[static_cast<std::size_t>(m_selection.front())].name)
+            : tr("%1 operators").arg(m_selection.size());
     change(tr("Place %1: %2").arg(what, placementWord(placement)), [&](Choices& choices) {
         choices.pins = withPins(std::move(choices.pins), *choices.graph, m_selection, placement);
     });
@@ -301,14 +313,16 @@ void Document::applyRemedy(int index) {
         const planner::PlanRequest& request = remedy.request;
         choices.cluster = request.cluster;
         if (request.cluster.devices() != m_choices->cluster.devices())
-            choices.devices = std::to_string(request.cluster.nodes) + 'x' + std::to_string(request.cluster.devicesPerNode);
+            choices.devices =
+                std::to_string(request.cluster.nodes) + 'x' + std::to_string(request.cluster.devicesPerNode);
         choices.sequence = request.graph->sequence == choices.graph->sequence ? 0 : request.graph->sequence;
         choices.precision = request.precision;
         choices.microBatch = request.microBatch;
         choices.accumulate = request.accumulate;
         choices.globalBatch = request.globalBatch;
         choices.recompute = request.recompute;
-        choices.slicesUpTo = request.slices.empty() ? 1 : *std::max_element(request.slices.begin(), request.slices.end());
+        choices.slicesUpTo =
+            request.slices.empty() ? 1 : *std::max_element(request.slices.begin(), request.slices.end());
         choices.allowReplicate = request.allowReplicate;
         choices.allowKeep = request.allowKeep;
         choices.allowShard = request.allowShard;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "app/document/Choices.h"
+#include "app/work/Answer.h"
+#include "app/work/LatestWins.h"
+
 #include <QObject>
 #include <QUndoStack>
 
 #include <functional>
-
-#include "app/document/Choices.h"
-#include "app/work/Answer.h"
-#include "app/work/LatestWins.h"
 
 namespace shardscope::app {
 
@@ -53,9 +53,10 @@ public:
     void openCluster(const QString& argument);
     /// A session, plan, cluster, graph file or folder.
     void openPath(const QString& path);
-    /// Replaces everything: a bundled example, or what the command line named. `samplesPerDevice` fixes the global batch;
-    /// 0 leaves it free.
-    void open(const QString& graph, const QString& cluster, std::int64_t budgetBytes, std::int64_t samplesPerDevice = 0);
+    /// Replaces everything: a bundled example, or what the command line named. `samplesPerDevice` fixes the global
+    /// batch; 0 leaves it free.
+    void open(const QString& graph, const QString& cluster, std::int64_t budgetBytes,
+              std::int64_t samplesPerDevice = 0);
     /// Plans for this machine's cores, with a batch that such cores train in moments.
     void replanForThisMachine();
     void replaceChoices(Choices choices, const QString& sessionPath);
@@ -87,8 +88,8 @@ Q_SIGNALS:
 private:
     friend class ChoicesCommand;
     void apply(const ChoicesPointer& choices);
-    void openLater(const std::function<contract::Result<Choices>(const Choices&)>& opener, const QString& text, bool isFresh,
-                   const QString& sessionPath = {});
+    void openLater(const std::function<contract::Result<Choices>(const Choices&)>& opener, const QString& text,
+                   bool isFresh, const QString& sessionPath = {});
 
     ChoicesPointer m_choices;
     QUndoStack m_undo;

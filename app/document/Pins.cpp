@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/document/Document.h"
+
 #include <algorithm>
 #include <set>
-
-#include "app/document/Document.h"
 
 namespace shardscope::app {
 

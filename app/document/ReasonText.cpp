@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/document/ReasonText.h"
 
+#include "app/look/Units.h"
+
 #include <QCoreApplication>
 #include <QStringList>
-
-#include "app/look/Units.h"
 
 namespace shardscope::app {
 
 namespace {
 
-QString translate(const char* text) { return QCoreApplication::translate("ReasonText", text); }
+QString translate(const char* text) {
+    return QCoreApplication::translate("ReasonText", text);
+}
 
 QString capitalised(QString text) {
     if (!text.isEmpty())
@@ -54,7 +56,8 @@ QString reasonText(const contract::Placement& placement, bool isPinned, const st
     for (const planner::Reason& reason : reasons) {
         if (!reason.flipBytes || !reason.flipPlacement)
             continue;
-        sentences << translate("%1 from %2 up.").arg(capitalised(placementWord(*reason.flipPlacement)), gibText(*reason.flipBytes, 2));
+        sentences << translate("%1 from %2 up.")
+                         .arg(capitalised(placementWord(*reason.flipPlacement)), gibText(*reason.flipBytes, 2));
         break;
     }
     return sentences.join(' ');

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/document/SessionFile.h"
 
-#include <QFileInfo>
-
-#include <nlohmann/json.hpp>
-#include <nlohmann/json.hpp>
-
 #include "planner/cluster/Clusters.h"
 #include "planner/readers/Readers.h"
 #include "runtime/contract/Plan.h"
+
+#include <QFileInfo>
+#include <nlohmann/json.hpp>
 
 namespace shardscope::app {
 
@@ -68,12 +66,10 @@ contract::Result<Choices> parseSession(std::string_view text, std::string_view f
     choices.globalBatch = training.at("global_batch").integer(0, 1 << 24);
     choices.recompute =
         training.at("recompute")
-            .choice<contract::RecomputePolicy>({{contract::recomputePolicyName(contract::RecomputePolicy::Auto),
-                                                 contract::RecomputePolicy::Auto},
-                                                {contract::recomputePolicyName(contract::RecomputePolicy::Off),
-                                                 contract::RecomputePolicy::Off},
-                                                {contract::recomputePolicyName(contract::RecomputePolicy::On),
-                                                 contract::RecomputePolicy::On}});
+            .choice<contract::RecomputePolicy>(
+                {{contract::recomputePolicyName(contract::RecomputePolicy::Auto), contract::RecomputePolicy::Auto},
+                 {contract::recomputePolicyName(contract::RecomputePolicy::Off), contract::RecomputePolicy::Off},
+                 {contract::recomputePolicyName(contract::RecomputePolicy::On), contract::RecomputePolicy::On}});
     choices.slicesUpTo = static_cast<std::int32_t>(training.at("slices_up_to").integer(1, 1024));
     choices.allowReplicate = training.at("replicate").boolean();
     choices.allowKeep = training.at("keep").boolean();
@@ -151,10 +147,12 @@ bool answersPlan(const Choices& choices, const contract::Plan& plan) {
     budget.timeLimitSeconds = 2;
     const auto answer = (*planner)->solve(choices.budget(), budget);
     if (!answer->feasible || answer->operators.size() != plan.operators.size() ||
-        answer->training.microBatch != plan.training.microBatch || answer->training.accumulate != plan.training.accumulate)
+        answer->training.microBatch != plan.training.microBatch ||
+        answer->training.accumulate != plan.training.accumulate)
         return false;
     for (std::size_t i = 0; i < plan.operators.size(); ++i)
-        if (answer->operators[i].placement != plan.operators[i].placement || answer->operators[i].recompute != plan.operators[i].recompute)
+        if (answer->operators[i].placement != plan.operators[i].placement ||
+            answer->operators[i].recompute != plan.operators[i].recompute)
             return false;
     return true;
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "app/document/Choices.h"
+
 #include <string>
 #include <string_view>
-
-#include "app/document/Choices.h"
 
 namespace shardscope::app {
 

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/document/Verdict.h"
 
-#include <QCoreApplication>
-
 #include "app/layout/FrontierAxis.h"
 #include "app/look/Units.h"
+
+#include <QCoreApplication>
 
 namespace shardscope::app {
 
 namespace {
 
-QString translate(const char* text) { return QCoreApplication::translate("Verdict", text); }
+QString translate(const char* text) {
+    return QCoreApplication::translate("Verdict", text);
+}
 
 QString bindingText(const std::string& binding) {
     if (binding == "states")
@@ -81,7 +83,8 @@ Verdict verdictOf(const Answer& answer, const Comparison* comparison) {
     if (spare < 0) {
         verdict.kind = VerdictKind::Beyond;
         verdict.headline = translate("Beyond the card");
-        verdict.detail = translate("peak %1, %2 more than the card's %3").arg(unit.text(plan.peakBytes), unit.number(-spare), unit.number(card));
+        verdict.detail = translate("peak %1, %2 more than the card's %3")
+                             .arg(unit.text(plan.peakBytes), unit.number(-spare), unit.number(card));
     } else if (spare < error) {
         verdict.kind = VerdictKind::Tight;
         verdict.headline = translate("Tight");
@@ -90,9 +93,10 @@ Verdict verdictOf(const Answer& answer, const Comparison* comparison) {
     } else {
         verdict.kind = VerdictKind::Fits;
         verdict.headline = translate("Fits");
-        verdict.detail = isWholeCard ? translate("peak %1 of %2, %3 spare").arg(peak, unit.text(card), unit.number(spare))
-                                     : translate("peak %1 of %2 budget, %3 of the card spare")
-                                           .arg(peak, unit.text(plan.limitBytes), unit.number(spare));
+        verdict.detail = isWholeCard
+                             ? translate("peak %1 of %2, %3 spare").arg(peak, unit.text(card), unit.number(spare))
+                             : translate("peak %1 of %2 budget, %3 of the card spare")
+                                   .arg(peak, unit.text(plan.limitBytes), unit.number(spare));
     }
 
     const planner::Graph& graph = *plan.request.graph;
@@ -105,13 +109,14 @@ Verdict verdictOf(const Answer& answer, const Comparison* comparison) {
     if (plan.modelFlopsUtilization > 0)
         numbers << translate("MFU %1").arg(percentText(plan.modelFlopsUtilization, 0));
     numbers << translate("step %1").arg(secondsText(plan.stepSeconds));
-    numbers << (plan.training.accumulate > 1
-                    ? translate("batch %1 = %2 × %3 × %4")
-                          .arg(plan.training.globalBatch)
-                          .arg(plan.training.microBatch)
-                          .arg(plan.training.accumulate)
-                          .arg(devices)
-                    : translate("micro-batch %1, global %2").arg(plan.training.microBatch).arg(plan.training.globalBatch));
+    numbers
+        << (plan.training.accumulate > 1
+                ? translate("batch %1 = %2 × %3 × %4")
+                      .arg(plan.training.globalBatch)
+                      .arg(plan.training.microBatch)
+                      .arg(plan.training.accumulate)
+                      .arg(devices)
+                : translate("micro-batch %1, global %2").arg(plan.training.microBatch).arg(plan.training.globalBatch));
     if (comparison && comparison->generation == answer.generation) {
         for (const planner::Baseline& baseline : comparison->baselines) {
             if (baseline.name != "FSDP")

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "app/work/Answer.h"
+
 #include <QString>
 #include <QStringList>
-
-#include "app/work/Answer.h"
 
 namespace shardscope::app {
 
@@ -13,10 +13,10 @@ enum class VerdictKind { Waiting, Fits, Tight, Beyond, DoesNotFit, Contradiction
 /// What the window says about an answer, in words.
 struct Verdict {
     VerdictKind kind = VerdictKind::Waiting;
-    QString headline; ///< "Fits"
-    QString detail;   ///< "peak 22.6 of 23.6 GiB, 1.0 spare"
-    QString rate;     ///< "203,100 tokens/s"
-    QString numbers;  ///< "25,400 per GPU · MFU 37 % · ..."
+    QString headline;             ///< "Fits"
+    QString detail;               ///< "peak 22.6 of 23.6 GiB, 1.0 spare"
+    QString rate;                 ///< "203,100 tokens/s"
+    QString numbers;              ///< "25,400 per GPU · MFU 37 % · ..."
     std::int64_t remedyBytes = 0; ///< the smallest budget that works, when this one does not
 };
 

@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/export/Exporter.h"
 
-#include <QApplication>
-#include <QDir>
-#include <QElapsedTimer>
-#include <QEventLoop>
-#include <QPainter>
-#include <QTimer>
-
 #include "app/look/Theme.h"
 #include "app/run/RunRecord.h"
 #include "app/views/FrontierView.h"
@@ -18,6 +11,13 @@
 #include "app/views/RunPage.h"
 #include "app/window/MainWindow.h"
 #include "app/work/Planning.h"
+
+#include <QApplication>
+#include <QDir>
+#include <QElapsedTimer>
+#include <QEventLoop>
+#include <QPainter>
+#include <QTimer>
 
 namespace shardscope::app {
 
@@ -67,15 +67,21 @@ contract::Result<QStringList> exportPictures(const ExportRequest& request) {
     QTimer heartbeat;
     heartbeat.start(30);
     window.document().openPath(request.source);
-    const bool isPlanned = waitUntil(window, [&] { return window.document().answer() && window.document().answer()->isFinal; });
+    const bool isPlanned =
+        waitUntil(window, [&] { return window.document().answer() && window.document().answer()->isFinal; });
     if (!isPlanned)
-        return contract::badInput(window.messages().text().isEmpty() ? "planning did not end" : window.messages().text().toStdString());
+        return contract::badInput(window.messages().text().isEmpty() ? "planning did not end"
+                                                                     : window.messages().text().toStdString());
     const auto answer = window.document().answer();
     if (!answer->plan)
         return contract::usageError(answer->error.toStdString());
     if (!answer->plan->feasible)
-        return contract::failure(contract::ErrorKind::Infeasible, "no plan fits the budget of " + request.source.toStdString());
-    waitUntil(window, [&] { return window.document().surroundings() && window.document().surroundings()->isFinal && window.document().comparison(); });
+        return contract::failure(contract::ErrorKind::Infeasible,
+                                 "no plan fits the budget of " + request.source.toStdString());
+    waitUntil(window, [&] {
+        return window.document().surroundings() && window.document().surroundings()->isFinal &&
+               window.document().comparison();
+    });
 
     QStringList written;
     const auto save = [&](const QImage& image, const QString& name) {
@@ -85,7 +91,8 @@ contract::Result<QStringList> exportPictures(const ExportRequest& request) {
         written << path;
         return true;
     };
-    const contract::Error unwritable{contract::ErrorKind::RunFailed, "cannot write pictures into " + request.directory.toStdString()};
+    const contract::Error unwritable{contract::ErrorKind::RunFailed,
+                                     "cannot write pictures into " + request.directory.toStdString()};
 
     window.show();
     QApplication::processEvents();

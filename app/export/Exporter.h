@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include <QString>
-
 #include "runtime/contract/Result.h"
+
+#include <QString>
 
 namespace shardscope::app {
 

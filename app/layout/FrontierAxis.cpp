@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/layout/FrontierAxis.h"
 
+#include "runtime/contract/Bytes.h"
+
 #include <algorithm>
 #include <cmath>
-
-#include "runtime/contract/Bytes.h"
 
 namespace shardscope::app {
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "planner/search/Planner.h"
+
 #include <QPolygonF>
 #include <QRectF>
 
 #include <cstdint>
 #include <optional>
 #include <vector>
-
-#include "planner/search/Planner.h"
 
 namespace shardscope::app {
 
@@ -22,9 +22,7 @@ struct FrontierAxis {
     double lowRate = 0, highRate = 1;
     bool broken = false; ///< the y axis does not start at zero
 
-    double xOf(double bytes) const {
-        return plot.left() + (bytes - lowBytes) / (highBytes - lowBytes) * plot.width();
-    }
+    double xOf(double bytes) const { return plot.left() + (bytes - lowBytes) / (highBytes - lowBytes) * plot.width(); }
     double bytesAt(double x) const { return lowBytes + (x - plot.left()) / plot.width() * (highBytes - lowBytes); }
     double yOf(double rate) const { return plot.bottom() - (rate - lowRate) / (highRate - lowRate) * plot.height(); }
 };

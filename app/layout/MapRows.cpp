@@ -20,18 +20,19 @@ std::vector<MapRow> mapRows(const planner::PlanResult& plan) {
         row.name = QString::fromStdString(op.name);
         row.block = op.block;
         row.blockName = QString::fromStdString(op.blockName);
-        row.shortName = row.block >= 0 && row.name.startsWith(row.blockName + '.') ? row.name.mid(row.blockName.size() + 1)
-                                                                                 : row.name;
+        row.shortName = row.block >= 0 && row.name.startsWith(row.blockName + '.')
+                            ? row.name.mid(row.blockName.size() + 1)
+                            : row.name;
         row.placement = planned.placement;
         row.recompute = planned.recompute;
         row.pinned = planned.pinned;
         row.memory = partsOf(planned.cost.memory);
         for (const std::int64_t bytes : row.memory)
             row.memoryBytes += bytes;
-        row.computeSeconds = planned.cost.computeSeconds + planned.cost.recomputeSeconds + planned.cost.optimizerSeconds;
+        row.computeSeconds =
+            planned.cost.computeSeconds + planned.cost.recomputeSeconds + planned.cost.optimizerSeconds;
         row.exposedSeconds = planned.cost.exposedSeconds();
-        row.hiddenSeconds =
-            std::max(0.0, planned.cost.gatherSeconds + planned.cost.reduceSeconds - row.exposedSeconds);
+        row.hiddenSeconds = std::max(0.0, planned.cost.gatherSeconds + planned.cost.reduceSeconds - row.exposedSeconds);
         rows.push_back(std::move(row));
     }
     return rows;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "app/layout/MemoryParts.h"
+#include "planner/search/Planner.h"
+
 #include <QString>
 
 #include <cstdint>
 #include <vector>
-
-#include "app/layout/MemoryParts.h"
-#include "planner/search/Planner.h"
 
 namespace shardscope::app {
 
@@ -38,7 +38,7 @@ struct MapColumn {
 
 /// Neighbouring columns that belong together: a run of equal blocks, or one operator outside blocks.
 struct MapGroup {
-    QString label; ///< "h.0–19", "wte"
+    QString label;           ///< "h.0–19", "wte"
     std::int32_t blocks = 0; ///< 0 outside blocks
     std::int32_t firstColumn = 0;
     std::int32_t lastColumn = 0;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "runtime/contract/Ledger.h"
+
 #include <QString>
 
 #include <array>
 #include <cstdint>
-
-#include "runtime/contract/Ledger.h"
 
 namespace shardscope::app {
 

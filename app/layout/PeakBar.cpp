@@ -5,7 +5,8 @@
 
 namespace shardscope::app {
 
-PeakBarLayout layoutPeakBar(const contract::Ledger& ledger, std::int64_t budgetBytes, std::int64_t cardBytes, double width) {
+PeakBarLayout layoutPeakBar(const contract::Ledger& ledger, std::int64_t budgetBytes, std::int64_t cardBytes,
+                            double width) {
     PeakBarLayout layout;
     const MemoryParts parts = partsOf(ledger);
     const std::int64_t end = std::max({ledger.total(), budgetBytes, cardBytes, std::int64_t{1}});

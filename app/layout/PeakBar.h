@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "app/layout/MapRows.h"
 #include "app/layout/MemoryParts.h"
+
+#include <cstdint>
+#include <vector>
 
 namespace shardscope::app {
 
@@ -24,6 +24,7 @@ struct PeakBarLayout {
 };
 
 /// The bar ends at the card, or at the largest of peak and budget when that is beyond it.
-PeakBarLayout layoutPeakBar(const contract::Ledger& ledger, std::int64_t budgetBytes, std::int64_t cardBytes, double width);
+PeakBarLayout layoutPeakBar(const contract::Ledger& ledger, std::int64_t budgetBytes, std::int64_t cardBytes,
+                            double width);
 
 } // namespace shardscope::app

@@ -116,7 +116,9 @@ const Colors& colorsFor(const QPalette& palette) {
     return palette.color(QPalette::Window).lightness() < 128 ? darkColors() : lightColors();
 }
 
-const Colors& colorsOf(const QWidget* widget) { return colorsFor(widget->palette()); }
+const Colors& colorsOf(const QWidget* widget) {
+    return colorsFor(widget->palette());
+}
 
 QPalette paletteOf(const Colors& c) {
     QPalette palette;
@@ -146,14 +148,22 @@ QPalette paletteOf(const Colors& c) {
 
 QColor partColor(MemoryPart part, const Colors& c) {
     switch (part) {
-    case MemoryPart::Parameters: return c.parameters;
-    case MemoryPart::Gradients: return c.gradients;
-    case MemoryPart::Optimizer: return c.optimizer;
-    case MemoryPart::Activations: return c.activations;
-    case MemoryPart::Logits: return c.activations;
-    case MemoryPart::Slots: return c.slotMemory;
-    case MemoryPart::Other: return c.other;
-    case MemoryPart::Reserve: return c.reserve;
+    case MemoryPart::Parameters:
+        return c.parameters;
+    case MemoryPart::Gradients:
+        return c.gradients;
+    case MemoryPart::Optimizer:
+        return c.optimizer;
+    case MemoryPart::Activations:
+        return c.activations;
+    case MemoryPart::Logits:
+        return c.activations;
+    case MemoryPart::Slots:
+        return c.slotMemory;
+    case MemoryPart::Other:
+        return c.other;
+    case MemoryPart::Reserve:
+        return c.reserve;
     }
     return c.other;
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "app/layout/MemoryParts.h"
+
 #include <QBrush>
 #include <QColor>
 #include <QPalette>
-
-#include "app/layout/MemoryParts.h"
 
 class QWidget;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/look/Theme.h"
+
 #include <QIconEngine>
 #include <QPainter>
 #include <QPainterPath>
-
-#include "app/look/Theme.h"
 
 namespace shardscope::app {
 
@@ -139,6 +139,8 @@ void drawGlyph(QPainter& painter, Glyph glyph, const QRectF& box, const QColor& 
     painter.restore();
 }
 
-QIcon glyphIcon(Glyph glyph, const QColor& color) { return QIcon(new GlyphEngine(glyph, color)); }
+QIcon glyphIcon(Glyph glyph, const QColor& color) {
+    return QIcon(new GlyphEngine(glyph, color));
+}
 
 } // namespace shardscope::app

@@ -29,13 +29,27 @@ QFont makeFont(int pixels, QFont::Weight weight) {
 
 } // namespace
 
-QFont bodyFont() { return makeFont(13, QFont::Normal); }
-QFont bodyBoldFont() { return makeFont(13, QFont::DemiBold); }
-QFont smallFont() { return makeFont(11, QFont::Normal); }
-QFont smallBoldFont() { return makeFont(11, QFont::DemiBold); }
-QFont titleFont() { return makeFont(13, QFont::DemiBold); }
-QFont verdictFont() { return makeFont(18, QFont::DemiBold); }
-QFont headingFont() { return makeFont(24, QFont::DemiBold); }
+QFont bodyFont() {
+    return makeFont(13, QFont::Normal);
+}
+QFont bodyBoldFont() {
+    return makeFont(13, QFont::DemiBold);
+}
+QFont smallFont() {
+    return makeFont(11, QFont::Normal);
+}
+QFont smallBoldFont() {
+    return makeFont(11, QFont::DemiBold);
+}
+QFont titleFont() {
+    return makeFont(13, QFont::DemiBold);
+}
+QFont verdictFont() {
+    return makeFont(18, QFont::DemiBold);
+}
+QFont headingFont() {
+    return makeFont(24, QFont::DemiBold);
+}
 
 Theme::Theme(QApplication& application) : m_application(application) {
     m_systemIsDark = application.palette().color(QPalette::Window).lightness() < 128;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "app/look/Colors.h"
+
 #include <QFont>
 #include <QIcon>
 #include <QObject>
-
-#include "app/look/Colors.h"
 
 class QApplication;
 
@@ -20,11 +20,11 @@ inline constexpr int kCardMargin = 14;
 /// Sizes are pixels of a screen at scale one. Figures are tabular where the font has them.
 QFont bodyFont();
 QFont bodyBoldFont();
-QFont smallFont();     ///< 11 px: axis numbers, legends
+QFont smallFont(); ///< 11 px: axis numbers, legends
 QFont smallBoldFont();
-QFont titleFont();     ///< 13 px semibold: card titles
-QFont verdictFont();   ///< 18 px semibold
-QFont headingFont();   ///< 24 px semibold: the welcome page
+QFont titleFont();   ///< 13 px semibold: card titles
+QFont verdictFont(); ///< 18 px semibold
+QFont headingFont(); ///< 24 px semibold: the welcome page
 
 enum class Glyph { Undo, Redo, Search, Reset, Check, Warning, Error, Pin, Close, Folder, Play, ChevronDown };
 /// A line drawing in the given colour, sharp at every scale.

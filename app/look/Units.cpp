@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/look/Units.h"
 
+#include "runtime/contract/Bytes.h"
+
 #include <QCoreApplication>
 
 #include <array>
 #include <cmath>
-
-#include "runtime/contract/Bytes.h"
 
 namespace shardscope::app {
 
@@ -26,7 +26,9 @@ QString significant(double value, int most = 2) {
     return fixed(value, std::min(decimals, most));
 }
 
-QString signOf(double value) { return value > 0 ? QStringLiteral("+") : QString(); }
+QString signOf(double value) {
+    return value > 0 ? QStringLiteral("+") : QString();
+}
 
 QString grouped(const QString& digits) {
     QString text = digits;
@@ -36,7 +38,9 @@ QString grouped(const QString& digits) {
     return text;
 }
 
-QString translate(const char* text) { return QCoreApplication::translate("Units", text); }
+QString translate(const char* text) {
+    return QCoreApplication::translate("Units", text);
+}
 
 } // namespace
 
@@ -44,15 +48,21 @@ QString gibNumber(std::int64_t bytes, int decimals) {
     return fixed(static_cast<double>(bytes) / static_cast<double>(contract::kGiB), decimals);
 }
 
-QString gibText(std::int64_t bytes, int decimals) { return gibNumber(bytes, decimals) + QStringLiteral(" GiB"); }
+QString gibText(std::int64_t bytes, int decimals) {
+    return gibNumber(bytes, decimals) + QStringLiteral(" GiB");
+}
 
-MemoryUnit memoryUnit(std::int64_t largestBytes) { return {largestBytes < 2 * contract::kGiB}; }
+MemoryUnit memoryUnit(std::int64_t largestBytes) {
+    return {largestBytes < 2 * contract::kGiB};
+}
 
 QString MemoryUnit::number(std::int64_t bytes) const {
     return isMib ? fixed(static_cast<double>(bytes) / static_cast<double>(contract::kMiB), 0) : gibNumber(bytes);
 }
 
-QString MemoryUnit::text(std::int64_t bytes) const { return number(bytes) + (isMib ? QStringLiteral(" MiB") : QStringLiteral(" GiB")); }
+QString MemoryUnit::text(std::int64_t bytes) const {
+    return number(bytes) + (isMib ? QStringLiteral(" MiB") : QStringLiteral(" GiB"));
+}
 
 QString bytesText(std::int64_t bytes) {
     const double size = std::abs(static_cast<double>(bytes));
@@ -66,7 +76,9 @@ QString bytesText(std::int64_t bytes) {
     return QString::number(bytes) + QStringLiteral(" B");
 }
 
-QString signedBytesText(std::int64_t bytes) { return signOf(static_cast<double>(bytes)) + bytesText(bytes); }
+QString signedBytesText(std::int64_t bytes) {
+    return signOf(static_cast<double>(bytes)) + bytesText(bytes);
+}
 
 QString secondsText(double seconds) {
     const double size = std::abs(seconds);
@@ -79,7 +91,9 @@ QString secondsText(double seconds) {
     return significant(seconds * 1e6, 1) + QStringLiteral(" µs");
 }
 
-QString signedSecondsText(double seconds) { return signOf(seconds) + secondsText(seconds); }
+QString signedSecondsText(double seconds) {
+    return signOf(seconds) + secondsText(seconds);
+}
 
 QString durationText(double seconds) {
     if (!std::isfinite(seconds) || seconds < 0)
@@ -93,7 +107,9 @@ QString durationText(double seconds) {
     return translate("%1 h %2 min").arg(minutes / 60).arg(minutes % 60);
 }
 
-QString countText(std::int64_t count) { return grouped(QString::number(count)); }
+QString countText(std::int64_t count) {
+    return grouped(QString::number(count));
+}
 
 QString rateText(double perSecond) {
     if (!std::isfinite(perSecond))
@@ -138,9 +154,12 @@ QString flopsText(double flopsPerSecond) {
 
 QString placementLetter(const contract::Placement& placement) {
     switch (placement.kind) {
-    case contract::PlacementKind::Replicate: return QStringLiteral("R");
-    case contract::PlacementKind::Keep: return QStringLiteral("K");
-    case contract::PlacementKind::Shard: break;
+    case contract::PlacementKind::Replicate:
+        return QStringLiteral("R");
+    case contract::PlacementKind::Keep:
+        return QStringLiteral("K");
+    case contract::PlacementKind::Shard:
+        break;
     }
     if (!placement.isSplit())
         return QStringLiteral("S");
@@ -151,9 +170,12 @@ QString placementLetter(const contract::Placement& placement) {
 
 QString placementWord(const contract::Placement& placement) {
     switch (placement.kind) {
-    case contract::PlacementKind::Replicate: return translate("replicated");
-    case contract::PlacementKind::Keep: return translate("kept");
-    case contract::PlacementKind::Shard: break;
+    case contract::PlacementKind::Replicate:
+        return translate("replicated");
+    case contract::PlacementKind::Keep:
+        return translate("kept");
+    case contract::PlacementKind::Shard:
+        break;
     }
     if (!placement.isSplit())
         return translate("sharded");

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "runtime/contract/Placement.h"
+
 #include <QString>
 
 #include <cstdint>
 #include <optional>
-
-#include "runtime/contract/Placement.h"
 
 namespace shardscope::app {
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/run/RunRecord.h"
 
+#include "app/look/Units.h"
+
 #include <QCoreApplication>
 #include <QFile>
 #include <QStringList>
 
 #include <algorithm>
-
-#include "app/look/Units.h"
 
 namespace shardscope::app {
 
@@ -16,7 +16,9 @@ namespace {
 /// A log does not grow without end; the run folder keeps everything.
 constexpr std::size_t kMaximumLog = 20'000;
 
-QString translate(const char* text) { return QCoreApplication::translate("RunRecord", text); }
+QString translate(const char* text) {
+    return QCoreApplication::translate("RunRecord", text);
+}
 
 } // namespace
 
@@ -62,8 +64,9 @@ void RunRecord::takeLog(const QString& text) {
 }
 
 RunWorker& RunRecord::worker(std::int32_t rank) {
-    const auto place = std::lower_bound(m_workers.begin(), m_workers.end(), rank,
-                                        [](const RunWorker& worker, std::int32_t value) { return worker.rank < value; });
+    const auto place =
+        std::lower_bound(m_workers.begin(), m_workers.end(), rank,
+                         [](const RunWorker& worker, std::int32_t value) { return worker.rank < value; });
     if (place != m_workers.end() && place->rank == rank)
         return *place;
     return *m_workers.insert(place, RunWorker{rank, 0, {}, translate("starting"), std::nullopt});
@@ -94,7 +97,8 @@ void RunRecord::takeEvent(const contract::Event& event) {
             m_evaluations.push_back(body);
         } else if constexpr (std::is_same_v<Body, contract::CheckpointEvent>) {
             m_checkpoint = body;
-            addLog(header.t, header.rank, "info", translate("checkpoint of step %1: %2").arg(body.step).arg(QString::fromStdString(body.path)));
+            addLog(header.t, header.rank, "info",
+                   translate("checkpoint of step %1: %2").arg(body.step).arg(QString::fromStdString(body.path)));
         } else if constexpr (std::is_same_v<Body, contract::FailureEvent>) {
             if (!m_failure || (body.first && !m_failure->first)) {
                 m_failure = body;
@@ -107,8 +111,9 @@ void RunRecord::takeEvent(const contract::Event& event) {
             m_failure.reset();
             for (RunWorker& who : m_workers)
                 who.state = translate("starting");
-            addLog(header.t, header.rank, "warning",
-                   translate("restart %1 from step %2 with %3 workers").arg(body.attempt).arg(body.step).arg(body.world));
+            addLog(
+                header.t, header.rank, "warning",
+                translate("restart %1 from step %2 with %3 workers").arg(body.attempt).arg(body.step).arg(body.world));
         } else if constexpr (std::is_same_v<Body, contract::LogEvent>) {
             addLog(header.t, header.rank, QString::fromStdString(body.level), QString::fromStdString(body.message));
         } else if constexpr (std::is_same_v<Body, contract::ByeEvent>) {
@@ -133,7 +138,8 @@ double RunRecord::secondsLeft() const {
     double sum = 0;
     for (std::size_t i = m_steps.size() - count; i < m_steps.size(); ++i)
         sum += m_steps[i].stepSeconds;
-    return sum / static_cast<double>(count) * static_cast<double>(std::max<std::int64_t>(0, stepsAsked() - m_steps.back().step));
+    return sum / static_cast<double>(count) *
+           static_cast<double>(std::max<std::int64_t>(0, stepsAsked() - m_steps.back().step));
 }
 
 std::optional<double> RunRecord::memorySurplus() const {
@@ -141,7 +147,8 @@ std::optional<double> RunRecord::memorySurplus() const {
     for (const RunWorker& who : m_workers) {
         if (!who.memory || who.memory->predicted.total() <= 0)
             continue;
-        const double ratio = static_cast<double>(who.memory->peakAllocated) / static_cast<double>(who.memory->predicted.total()) - 1;
+        const double ratio =
+            static_cast<double>(who.memory->peakAllocated) / static_cast<double>(who.memory->predicted.total()) - 1;
         worst = worst ? std::max(*worst, ratio) : ratio;
     }
     return worst;
@@ -158,8 +165,9 @@ QString RunRecord::headline() const {
     } else if (m_steps.empty()) {
         parts << (m_workers.empty() ? translate("Starting") : translate("Warming up"));
     } else {
-        parts << (stepsAsked() > 0 ? translate("Step %1 of %2").arg(countText(m_steps.back().step), countText(stepsAsked()))
-                                   : translate("Step %1").arg(countText(m_steps.back().step)));
+        parts << (stepsAsked() > 0
+                      ? translate("Step %1 of %2").arg(countText(m_steps.back().step), countText(stepsAsked()))
+                      : translate("Step %1").arg(countText(m_steps.back().step)));
         if (const double left = secondsLeft(); left >= 0)
             parts << translate("%1 left").arg(durationText(left));
     }
@@ -177,7 +185,8 @@ QString RunRecord::failureText() const {
     if (m_failure) {
         QString text = m_failedRank >= 0 ? translate("Rank %1 failed").arg(m_failedRank) : translate("The run failed");
         if (!m_failure->phase.empty())
-            text += translate(" in the %1 of step %2").arg(QString::fromStdString(m_failure->phase)).arg(m_failure->step);
+            text +=
+                translate(" in the %1 of step %2").arg(QString::fromStdString(m_failure->phase)).arg(m_failure->step);
         return text + ": " + QString::fromStdString(m_failure->cause);
     }
     if (m_bye && m_bye->status == "failed")

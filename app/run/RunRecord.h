@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "runtime/contract/Telemetry.h"
+
 #include <QByteArray>
 #include <QList>
 #include <QString>
 
 #include <optional>
 #include <vector>
-
-#include "runtime/contract/Telemetry.h"
 
 namespace shardscope::app {
 

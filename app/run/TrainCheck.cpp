@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/run/TrainCheck.h"
 
+#include "app/document/Verdict.h"
+
 #include <QCoreApplication>
 #include <QDateTime>
 #include <QStandardPaths>
-
-#include "app/document/Verdict.h"
 
 namespace shardscope::app {
 
 namespace {
 
-QString translate(const char* text) { return QCoreApplication::translate("TrainCheck", text); }
+QString translate(const char* text) {
+    return QCoreApplication::translate("TrainCheck", text);
+}
 
 } // namespace
 
@@ -34,7 +36,9 @@ TrainCheck checkTraining(const AnswerPointer& answer) {
     }
     if (!cluster.isCpu) {
         check.canReplan = true;
-        check.reason = translate("This plan is for %1 %2; this machine has none").arg(cluster.devices()).arg(QString::fromStdString(cluster.device.name));
+        check.reason = translate("This plan is for %1 %2; this machine has none")
+                           .arg(cluster.devices())
+                           .arg(QString::fromStdString(cluster.device.name));
         return check;
     }
     if (!plan.feasible) {
@@ -42,7 +46,8 @@ TrainCheck checkTraining(const AnswerPointer& answer) {
         return check;
     }
     if (!QString::fromStdString(plan.training.precision).startsWith(QLatin1String("fp32"))) {
-        check.reason = translate("CPU workers train in fp32; this plan is %1").arg(QString::fromStdString(plan.training.precision));
+        check.reason = translate("CPU workers train in fp32; this plan is %1")
+                           .arg(QString::fromStdString(plan.training.precision));
         return check;
     }
     return check;
@@ -52,8 +57,9 @@ TrainSettings defaultSettings(const planner::Graph& graph) {
     TrainSettings settings;
     if (graph.name.starts_with("demo"))
         settings.learningRate = 1e-3;
-    settings.runDirectory = QStandardPaths::writableLocation(QStandardPaths::AppLocalDataLocation) + QStringLiteral("/runs/") +
-                            QString::fromStdString(graph.name) + '-' + QDateTime::currentDateTime().toString(QStringLiteral("yyyyMMdd-HHmmss"));
+    settings.runDirectory = QStandardPaths::writableLocation(QStandardPaths::AppLocalDataLocation) +
+                            QStringLiteral("/runs/") + QString::fromStdString(graph.name) + '-' +
+                            QDateTime::currentDateTime().toString(QStringLiteral("yyyyMMdd-HHmmss"));
     return settings;
 }
 

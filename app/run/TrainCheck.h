@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include <QString>
-
 #include "app/run/Trainer.h"
 #include "app/work/Answer.h"
+
+#include <QString>
 
 namespace shardscope::app {
 
 /// Whether the plan shown can be trained on this machine, and what the button says.
 struct TrainCheck {
-    QString buttonText; ///< "Train on 2 CPU workers"
-    QString reason;     ///< why not; empty when it can
+    QString buttonText;     ///< "Train on 2 CPU workers"
+    QString reason;         ///< why not; empty when it can
     bool canReplan = false; ///< planning for this machine would help
     bool isPossible() const { return reason.isEmpty(); }
 };

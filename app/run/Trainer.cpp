@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/run/Trainer.h"
 
+#include "runtime/contract/Json.h"
+
 #include <QCoreApplication>
 #include <QDir>
 #include <QFileInfo>
+#include <nlohmann/json.hpp>
 
 #include <csignal>
 #include <unistd.h>
-#include <nlohmann/json.hpp>
-
-#include "runtime/contract/Json.h"
 
 namespace shardscope::app {
 
@@ -60,7 +60,8 @@ void Trainer::start(contract::Plan plan, const TrainSettings& settings) {
         return;
     }
     const QString planPath = settings.runDirectory + QStringLiteral("/plan.json");
-    if (const auto written = contract::writeFileAtomically(planPath.toStdString(), contract::formatPlan(plan)); !written) {
+    if (const auto written = contract::writeFileAtomically(planPath.toStdString(), contract::formatPlan(plan));
+        !written) {
         Q_EMIT failed(QString::fromStdString(written.error().message));
         return;
     }
@@ -73,10 +74,11 @@ void Trainer::start(contract::Plan plan, const TrainSettings& settings) {
     delete m_process;
     m_process = new QProcess(this);
     m_process->setProgram(m_program);
-    m_process->setArguments({QStringLiteral("run"), planPath, QStringLiteral("--data"), settings.data, QStringLiteral("--steps"),
-                             QString::number(settings.steps), QStringLiteral("--seed"), QString::number(settings.seed),
-                             QStringLiteral("--checkpoint-every"), QString::number(settings.checkpointEvery),
-                             QStringLiteral("--run-dir"), settings.runDirectory});
+    m_process->setArguments({QStringLiteral("run"), planPath, QStringLiteral("--data"), settings.data,
+                             QStringLiteral("--steps"), QString::number(settings.steps), QStringLiteral("--seed"),
+                             QString::number(settings.seed), QStringLiteral("--checkpoint-every"),
+                             QString::number(settings.checkpointEvery), QStringLiteral("--run-dir"),
+                             settings.runDirectory});
     // A group of its own: one signal reaches coordinator and workers. A run that outlives the window must not die of
     // writing to a pipe that nobody reads.
     m_process->setChildProcessModifier([] {
@@ -126,8 +128,9 @@ void Trainer::processFinished(int code, QProcess::ExitStatus status) {
         const bool wasAsked = m_state == State::Stopping;
         bye.status = wasAsked ? "stopped" : "failed";
         bye.steps = m_record.steps().empty() ? 0 : m_record.steps().back().step;
-        bye.reason = status == QProcess::CrashExit ? tr("the training program was ended by a signal").toStdString()
-                                                   : tr("the training program ended with code %1").arg(code).toStdString();
+        bye.reason = status == QProcess::CrashExit
+                         ? tr("the training program was ended by a signal").toStdString()
+                         : tr("the training program ended with code %1").arg(code).toStdString();
         if (!m_lastError.isEmpty() && !wasAsked)
             bye.reason += ": " + m_lastError.toStdString();
         m_record.takeEvent({{}, bye});
@@ -190,7 +193,8 @@ void Trainer::tail() {
     const QByteArray bytes = m_tailed.readAll();
     for (const QByteArray& line : m_output.take(bytes))
         m_record.takeLine(line);
-    const bool isGone = m_record.hello() && m_record.hello()->pid > 1 && ::kill(static_cast<pid_t>(m_record.hello()->pid), 0) != 0;
+    const bool isGone =
+        m_record.hello() && m_record.hello()->pid > 1 && ::kill(static_cast<pid_t>(m_record.hello()->pid), 0) != 0;
     if (bytes.isEmpty() && (m_record.bye() || isGone)) {
         m_record.takeLine(m_output.drain());
         if (!m_record.bye()) {

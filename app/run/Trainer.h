@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "app/run/RunRecord.h"
+#include "runtime/contract/Plan.h"
+
 #include <QFile>
 #include <QObject>
 #include <QProcess>
 #include <QTimer>
-
-#include "app/run/RunRecord.h"
-#include "runtime/contract/Plan.h"
 
 namespace shardscope::app {
 

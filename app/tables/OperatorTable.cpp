@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/tables/OperatorTable.h"
 
-#include <map>
-
 #include "app/look/Units.h"
+
+#include <map>
 
 namespace shardscope::app {
 
 namespace {
 
-std::int64_t part(const MapRow& row, MemoryPart which) { return row.memory[static_cast<std::size_t>(which)]; }
+std::int64_t part(const MapRow& row, MemoryPart which) {
+    return row.memory[static_cast<std::size_t>(which)];
+}
 
 QVariant number(int role, double value, const QString& text) {
     if (role == kSortRole)
@@ -33,8 +35,12 @@ void OperatorTable::setRows(std::vector<MapRow> rows) {
     endResetModel();
 }
 
-int OperatorTable::rowCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : static_cast<int>(m_rows.size()); }
-int OperatorTable::columnCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : ColumnCount; }
+int OperatorTable::rowCount(const QModelIndex& parent) const {
+    return parent.isValid() ? 0 : static_cast<int>(m_rows.size());
+}
+int OperatorTable::columnCount(const QModelIndex& parent) const {
+    return parent.isValid() ? 0 : ColumnCount;
+}
 
 QVariant OperatorTable::data(const QModelIndex& index, int role) const {
     if (!index.isValid() || index.row() >= rowCount())
@@ -43,7 +49,8 @@ QVariant OperatorTable::data(const QModelIndex& index, int role) const {
     if (role == kOperatorRole)
         return row.op;
     if (role == Qt::TextAlignmentRole)
-        return index.column() <= Recompute ? QVariant(Qt::AlignLeft | Qt::AlignVCenter) : QVariant(Qt::AlignRight | Qt::AlignVCenter);
+        return index.column() <= Recompute ? QVariant(Qt::AlignLeft | Qt::AlignVCenter)
+                                           : QVariant(Qt::AlignRight | Qt::AlignVCenter);
     const auto bytes = [&](std::int64_t value) { return number(role, static_cast<double>(value), bytesText(value)); };
     const auto seconds = [&](double value) { return number(role, value, secondsText(value)); };
     switch (index.column()) {
@@ -56,38 +63,63 @@ QVariant OperatorTable::data(const QModelIndex& index, int role) const {
                    ? QVariant(placementWord(row.placement) + (row.pinned ? tr(", pinned") : QString()))
                    : QVariant();
     case Recompute:
-        return role == Qt::DisplayRole || role == kSortRole ? QVariant(row.recompute ? tr("yes") : QString()) : QVariant();
-    case Parameters: return bytes(part(row, MemoryPart::Parameters));
-    case Gradients: return bytes(part(row, MemoryPart::Gradients));
-    case Optimizer: return bytes(part(row, MemoryPart::Optimizer));
-    case Activations: return bytes(part(row, MemoryPart::Activations));
-    case Slots: return bytes(part(row, MemoryPart::Slots));
-    case Memory: return bytes(row.memoryBytes);
-    case Compute: return seconds(row.computeSeconds);
-    case Exposed: return seconds(row.exposedSeconds);
-    case Hidden: return seconds(row.hiddenSeconds);
-    default: return {};
+        return role == Qt::DisplayRole || role == kSortRole ? QVariant(row.recompute ? tr("yes") : QString())
+                                                            : QVariant();
+    case Parameters:
+        return bytes(part(row, MemoryPart::Parameters));
+    case Gradients:
+        return bytes(part(row, MemoryPart::Gradients));
+    case Optimizer:
+        return bytes(part(row, MemoryPart::Optimizer));
+    case Activations:
+        return bytes(part(row, MemoryPart::Activations));
+    case Slots:
+        return bytes(part(row, MemoryPart::Slots));
+    case Memory:
+        return bytes(row.memoryBytes);
+    case Compute:
+        return seconds(row.computeSeconds);
+    case Exposed:
+        return seconds(row.exposedSeconds);
+    case Hidden:
+        return seconds(row.hiddenSeconds);
+    default:
+        return {};
     }
 }
 
 QVariant OperatorTable::headerData(int section, Qt::Orientation orientation, int role) const {
     if (orientation == Qt::Vertical || role != Qt::DisplayRole)
-        return role == Qt::TextAlignmentRole && section > Recompute ? QVariant(Qt::AlignRight | Qt::AlignVCenter)
-                                                                   : QAbstractTableModel::headerData(section, orientation, role);
+        return role == Qt::TextAlignmentRole && section > Recompute
+                   ? QVariant(Qt::AlignRight | Qt::AlignVCenter)
+                   : QAbstractTableModel::headerData(section, orientation, role);
     switch (section) {
-    case Name: return tr("operator");
-    case PlacementColumn: return tr("placement");
-    case Recompute: return tr("recomputed");
-    case Parameters: return tr("parameters");
-    case Gradients: return tr("gradients");
-    case Optimizer: return tr("optimizer");
-    case Activations: return tr("activations");
-    case Slots: return tr("slots");
-    case Memory: return tr("memory");
-    case Compute: return tr("compute");
-    case Exposed: return tr("exposed");
-    case Hidden: return tr("hidden");
-    default: return {};
+    case Name:
+        return tr("operator");
+    case PlacementColumn:
+        return tr("placement");
+    case Recompute:
+        return tr("recomputed");
+    case Parameters:
+        return tr("parameters");
+    case Gradients:
+        return tr("gradients");
+    case Optimizer:
+        return tr("optimizer");
+    case Activations:
+        return tr("activations");
+    case Slots:
+        return tr("slots");
+    case Memory:
+        return tr("memory");
+    case Compute:
+        return tr("compute");
+    case Exposed:
+        return tr("exposed");
+    case Hidden:
+        return tr("hidden");
+    default:
+        return {};
     }
 }
 
@@ -120,6 +152,8 @@ void CommunicationTable::setPlan(const planner::PlanResultPointer& plan) {
 }
 
 QString CommunicationTable::summary() const {
+    if (m_stepSeconds <= 0)
+        return {};
     if (m_rows.empty())
         return tr("nothing is communicated");
     return tr("%1 sent by each device a step · %2 of gathers, %3 of reductions · %4 exposed")
@@ -127,8 +161,12 @@ QString CommunicationTable::summary() const {
              secondsText(m_total.exposedSeconds));
 }
 
-int CommunicationTable::rowCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : static_cast<int>(m_rows.size()); }
-int CommunicationTable::columnCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : ColumnCount; }
+int CommunicationTable::rowCount(const QModelIndex& parent) const {
+    return parent.isValid() ? 0 : static_cast<int>(m_rows.size());
+}
+int CommunicationTable::columnCount(const QModelIndex& parent) const {
+    return parent.isValid() ? 0 : ColumnCount;
+}
 
 QVariant CommunicationTable::data(const QModelIndex& index, int role) const {
     if (!index.isValid() || index.row() >= rowCount())
@@ -137,38 +175,55 @@ QVariant CommunicationTable::data(const QModelIndex& index, int role) const {
     if (role == kOperatorRole)
         return row.op;
     if (role == Qt::TextAlignmentRole)
-        return index.column() <= PlacementColumn ? QVariant(Qt::AlignLeft | Qt::AlignVCenter) : QVariant(Qt::AlignRight | Qt::AlignVCenter);
+        return index.column() <= PlacementColumn ? QVariant(Qt::AlignLeft | Qt::AlignVCenter)
+                                                 : QVariant(Qt::AlignRight | Qt::AlignVCenter);
     switch (index.column()) {
     case Name:
-        return role == kSortRole         ? QVariant(row.op)
-               : role == Qt::DisplayRole ? QVariant(row.count > 1 ? QStringLiteral("%1 ×%2").arg(row.name).arg(row.count) : row.name)
-                                         : QVariant();
-    case PlacementColumn: return role == Qt::DisplayRole || role == kSortRole ? QVariant(placementWord(row.placement)) : QVariant();
-    case Bytes: return number(role, static_cast<double>(row.bytes), bytesText(row.bytes));
-    case Gather: return number(role, row.gatherSeconds, secondsText(row.gatherSeconds));
-    case Reduce: return number(role, row.reduceSeconds, secondsText(row.reduceSeconds));
-    case Exposed: return number(role, row.exposedSeconds, secondsText(row.exposedSeconds));
+        return role == kSortRole ? QVariant(row.op)
+               : role == Qt::DisplayRole
+                   ? QVariant(row.count > 1 ? QStringLiteral("%1 ×%2").arg(row.name).arg(row.count) : row.name)
+                   : QVariant();
+    case PlacementColumn:
+        return role == Qt::DisplayRole || role == kSortRole ? QVariant(placementWord(row.placement)) : QVariant();
+    case Bytes:
+        return number(role, static_cast<double>(row.bytes), bytesText(row.bytes));
+    case Gather:
+        return number(role, row.gatherSeconds, secondsText(row.gatherSeconds));
+    case Reduce:
+        return number(role, row.reduceSeconds, secondsText(row.reduceSeconds));
+    case Exposed:
+        return number(role, row.exposedSeconds, secondsText(row.exposedSeconds));
     case Share: {
         const double share = m_stepSeconds > 0 ? row.exposedSeconds / m_stepSeconds : 0;
         return number(role, share, percentText(share));
     }
-    default: return {};
+    default:
+        return {};
     }
 }
 
 QVariant CommunicationTable::headerData(int section, Qt::Orientation orientation, int role) const {
     if (orientation == Qt::Vertical || role != Qt::DisplayRole)
-        return role == Qt::TextAlignmentRole && section > PlacementColumn ? QVariant(Qt::AlignRight | Qt::AlignVCenter)
-                                                                         : QAbstractTableModel::headerData(section, orientation, role);
+        return role == Qt::TextAlignmentRole && section > PlacementColumn
+                   ? QVariant(Qt::AlignRight | Qt::AlignVCenter)
+                   : QAbstractTableModel::headerData(section, orientation, role);
     switch (section) {
-    case Name: return tr("operator");
-    case PlacementColumn: return tr("placement");
-    case Bytes: return tr("sent a step");
-    case Gather: return tr("gather");
-    case Reduce: return tr("reduce");
-    case Exposed: return tr("exposed");
-    case Share: return tr("of the step");
-    default: return {};
+    case Name:
+        return tr("operator");
+    case PlacementColumn:
+        return tr("placement");
+    case Bytes:
+        return tr("sent a step");
+    case Gather:
+        return tr("gather");
+    case Reduce:
+        return tr("reduce");
+    case Exposed:
+        return tr("exposed");
+    case Share:
+        return tr("of the step");
+    default:
+        return {};
     }
 }
 

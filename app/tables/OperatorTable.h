@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include <QAbstractTableModel>
-
 #include "app/layout/MapRows.h"
+
+#include <QAbstractTableModel>
 
 namespace shardscope::app {
 
@@ -16,7 +16,21 @@ inline constexpr int kOperatorRole = Qt::UserRole + 2;
 class OperatorTable : public QAbstractTableModel {
     Q_OBJECT
 public:
-    enum Column { Name, PlacementColumn, Recompute, Parameters, Gradients, Optimizer, Activations, Slots, Memory, Compute, Exposed, Hidden, ColumnCount };
+    enum Column {
+        Name,
+        PlacementColumn,
+        Recompute,
+        Parameters,
+        Gradients,
+        Optimizer,
+        Activations,
+        Slots,
+        Memory,
+        Compute,
+        Exposed,
+        Hidden,
+        ColumnCount
+    };
     using QAbstractTableModel::QAbstractTableModel;
     void setRows(std::vector<MapRow> rows);
     int rowCount(const QModelIndex& parent = {}) const override;
@@ -55,6 +69,5 @@ private:
     Row m_total;
     double m_stepSeconds = 0;
 };
-
 
 } // namespace shardscope::app

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/tables/PlansTable.h"
 
-#include <QFont>
-
 #include "app/document/Verdict.h"
 #include "app/look/Units.h"
 #include "app/tables/OperatorTable.h"
+
+#include <QFont>
 
 namespace shardscope::app {
 
@@ -18,36 +18,50 @@ void PlansTable::setDocument(const Document& document) {
         const double units = unitsPerSample(graph);
         m_unit = rateUnit(graph);
         const auto rowOf = [&](const QString& name, const planner::PlanResult& plan) {
-            return Row{name, {}, plan.peakBytes, plan.samplesPerSecond * unitsPerSample(*plan.request.graph), plan.stepSeconds,
-                       plan.training.microBatch, 0, -1};
+            return Row{name,
+                       {},
+                       plan.peakBytes,
+                       plan.samplesPerSecond * unitsPerSample(*plan.request.graph),
+                       plan.stepSeconds,
+                       plan.training.microBatch,
+                       0,
+                       -1};
         };
         if (answer->plan->feasible)
             m_rows.push_back(rowOf(tr("this plan"), *answer->plan));
         else
-            m_rows.push_back({tr("this plan"), tr("does not fit"), 0, 0, 0, 0, answer->plan->smallestFeasibleBytes, -1});
+            m_rows.push_back(
+                {tr("this plan"), tr("does not fit"), 0, 0, 0, 0, answer->plan->smallestFeasibleBytes, -1});
         for (std::size_t i = 0; i < document.savedPlans().size(); ++i) {
             m_rows.push_back(rowOf(document.savedPlans()[i].name, *document.savedPlans()[i].answer->plan));
             m_rows.back().saved = static_cast<int>(i);
         }
         if (const auto comparison = document.comparison())
             for (const planner::Baseline& baseline : comparison->baselines)
-                m_rows.push_back({QString::fromStdString(baseline.name), baseline.feasible ? QString() : tr("does not fit"),
-                                  baseline.feasible ? baseline.peakBytes : 0, baseline.feasible ? baseline.samplesPerSecond * units : 0,
-                                  baseline.feasible ? baseline.stepSeconds : 0, baseline.feasible ? baseline.microBatch : 0,
-                                  baseline.smallestFeasibleBytes, -1});
+                m_rows.push_back({QString::fromStdString(baseline.name),
+                                  baseline.feasible ? QString() : tr("does not fit"),
+                                  baseline.feasible ? baseline.peakBytes : 0,
+                                  baseline.feasible ? baseline.samplesPerSecond * units : 0,
+                                  baseline.feasible ? baseline.stepSeconds : 0,
+                                  baseline.feasible ? baseline.microBatch : 0, baseline.smallestFeasibleBytes, -1});
     }
     endResetModel();
 }
 
-int PlansTable::rowCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : static_cast<int>(m_rows.size()); }
-int PlansTable::columnCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : ColumnCount; }
+int PlansTable::rowCount(const QModelIndex& parent) const {
+    return parent.isValid() ? 0 : static_cast<int>(m_rows.size());
+}
+int PlansTable::columnCount(const QModelIndex& parent) const {
+    return parent.isValid() ? 0 : ColumnCount;
+}
 
 QVariant PlansTable::data(const QModelIndex& index, int role) const {
     if (!index.isValid() || index.row() >= rowCount())
         return {};
     const Row& row = m_rows[static_cast<std::size_t>(index.row())];
     if (role == Qt::TextAlignmentRole)
-        return index.column() == Name ? QVariant(Qt::AlignLeft | Qt::AlignVCenter) : QVariant(Qt::AlignRight | Qt::AlignVCenter);
+        return index.column() == Name ? QVariant(Qt::AlignLeft | Qt::AlignVCenter)
+                                      : QVariant(Qt::AlignRight | Qt::AlignVCenter);
     if (role == Qt::FontRole && index.row() == 0) {
         QFont font;
         font.setBold(true);
@@ -60,34 +74,50 @@ QVariant PlansTable::data(const QModelIndex& index, int role) const {
         return isSort ? QVariant(value) : QVariant(isKnown ? text : QStringLiteral("–"));
     };
     switch (index.column()) {
-    case Name: return row.note.isEmpty() ? row.name : row.name + ", " + row.note;
-    case Peak: return cell(row.peakBytes > 0, static_cast<double>(row.peakBytes), gibText(row.peakBytes, 2));
-    case Rate: return cell(row.rate > 0, row.rate, rateText(row.rate));
-    case Step: return cell(row.stepSeconds > 0, row.stepSeconds, secondsText(row.stepSeconds));
-    case Batch: return cell(row.microBatch > 0, static_cast<double>(row.microBatch), countText(row.microBatch));
+    case Name:
+        return row.note.isEmpty() ? row.name : row.name + ", " + row.note;
+    case Peak:
+        return cell(row.peakBytes > 0, static_cast<double>(row.peakBytes), gibText(row.peakBytes, 2));
+    case Rate:
+        return cell(row.rate > 0, row.rate, rateText(row.rate));
+    case Step:
+        return cell(row.stepSeconds > 0, row.stepSeconds, secondsText(row.stepSeconds));
+    case Batch:
+        return cell(row.microBatch > 0, static_cast<double>(row.microBatch), countText(row.microBatch));
     case Against: {
         const double own = m_rows.front().rate;
         const double difference = own > 0 && row.rate > 0 ? row.rate / own - 1 : 0;
         return cell(own > 0 && row.rate > 0 && index.row() > 0, difference, signedPercentText(difference));
     }
-    case Smallest: return cell(row.smallestBytes > 0, static_cast<double>(row.smallestBytes), gibText(row.smallestBytes, 2));
-    default: return {};
+    case Smallest:
+        return cell(row.smallestBytes > 0, static_cast<double>(row.smallestBytes), gibText(row.smallestBytes, 2));
+    default:
+        return {};
     }
 }
 
 QVariant PlansTable::headerData(int section, Qt::Orientation orientation, int role) const {
     if (orientation == Qt::Vertical || role != Qt::DisplayRole)
-        return role == Qt::TextAlignmentRole && section > Name ? QVariant(Qt::AlignRight | Qt::AlignVCenter)
-                                                              : QAbstractTableModel::headerData(section, orientation, role);
+        return role == Qt::TextAlignmentRole && section > Name
+                   ? QVariant(Qt::AlignRight | Qt::AlignVCenter)
+                   : QAbstractTableModel::headerData(section, orientation, role);
     switch (section) {
-    case Name: return tr("plan");
-    case Peak: return tr("peak");
-    case Rate: return m_unit.isEmpty() ? tr("tokens/s") : m_unit;
-    case Step: return tr("step");
-    case Batch: return tr("micro-batch");
-    case Against: return tr("against this plan");
-    case Smallest: return tr("smallest budget");
-    default: return {};
+    case Name:
+        return tr("plan");
+    case Peak:
+        return tr("peak");
+    case Rate:
+        return m_unit.isEmpty() ? tr("tokens/s") : m_unit;
+    case Step:
+        return tr("step");
+    case Batch:
+        return tr("micro-batch");
+    case Against:
+        return tr("against this plan");
+    case Smallest:
+        return tr("smallest budget");
+    default:
+        return {};
     }
 }
 

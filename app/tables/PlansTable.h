@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include <QAbstractTableModel>
-
 #include "app/document/Document.h"
+
+#include <QAbstractTableModel>
 
 namespace shardscope::app {
 

@@ -18,8 +18,12 @@ void WorkersTable::setWorkers(const std::vector<RunWorker>& workers) {
     endResetModel();
 }
 
-int WorkersTable::rowCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : static_cast<int>(m_workers.size()); }
-int WorkersTable::columnCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : ColumnCount; }
+int WorkersTable::rowCount(const QModelIndex& parent) const {
+    return parent.isValid() ? 0 : static_cast<int>(m_workers.size());
+}
+int WorkersTable::columnCount(const QModelIndex& parent) const {
+    return parent.isValid() ? 0 : ColumnCount;
+}
 
 QVariant WorkersTable::data(const QModelIndex& index, int role) const {
     if (!index.isValid() || index.row() >= rowCount())
@@ -27,21 +31,30 @@ QVariant WorkersTable::data(const QModelIndex& index, int role) const {
     const RunWorker& worker = m_workers[static_cast<std::size_t>(index.row())];
     if (role == Qt::TextAlignmentRole)
         return index.column() >= Predicted || index.column() <= Pid ? QVariant(Qt::AlignRight | Qt::AlignVCenter)
-                                                                   : QVariant(Qt::AlignLeft | Qt::AlignVCenter);
+                                                                    : QVariant(Qt::AlignLeft | Qt::AlignVCenter);
     if (role != Qt::DisplayRole && role != kSortRole)
         return {};
     const std::int64_t predicted = worker.memory ? worker.memory->predicted.total() : 0;
     const std::int64_t measured = worker.memory ? worker.memory->peakAllocated : 0;
     switch (index.column()) {
-    case Rank: return worker.rank;
-    case Pid: return worker.pid > 0 ? QVariant(static_cast<qlonglong>(worker.pid)) : QVariant();
-    case DeviceColumn: return worker.device;
-    case State: return worker.state;
-    case Predicted: return worker.memory ? QVariant(bytesText(predicted)) : QVariant();
-    case Measured: return worker.memory ? QVariant(bytesText(measured)) : QVariant();
+    case Rank:
+        return worker.rank;
+    case Pid:
+        return worker.pid > 0 ? QVariant(static_cast<qlonglong>(worker.pid)) : QVariant();
+    case DeviceColumn:
+        return worker.device;
+    case State:
+        return worker.state;
+    case Predicted:
+        return worker.memory ? QVariant(bytesText(predicted)) : QVariant();
+    case Measured:
+        return worker.memory ? QVariant(bytesText(measured)) : QVariant();
     case Difference:
-        return predicted > 0 ? QVariant(signedPercentText(static_cast<double>(measured) / static_cast<double>(predicted) - 1)) : QVariant();
-    default: return {};
+        return predicted > 0
+                   ? QVariant(signedPercentText(static_cast<double>(measured) / static_cast<double>(predicted) - 1))
+                   : QVariant();
+    default:
+        return {};
     }
 }
 
@@ -49,18 +62,27 @@ QVariant WorkersTable::headerData(int section, Qt::Orientation orientation, int 
     if (orientation == Qt::Vertical)
         return {};
     if (role == Qt::TextAlignmentRole)
-        return section >= Predicted || section <= Pid ? QVariant(Qt::AlignRight | Qt::AlignVCenter) : QVariant(Qt::AlignLeft | Qt::AlignVCenter);
+        return section >= Predicted || section <= Pid ? QVariant(Qt::AlignRight | Qt::AlignVCenter)
+                                                      : QVariant(Qt::AlignLeft | Qt::AlignVCenter);
     if (role != Qt::DisplayRole)
         return {};
     switch (section) {
-    case Rank: return tr("rank");
-    case Pid: return tr("pid");
-    case DeviceColumn: return tr("device");
-    case State: return tr("state");
-    case Predicted: return tr("predicted");
-    case Measured: return tr("measured");
-    case Difference: return tr("difference");
-    default: return {};
+    case Rank:
+        return tr("rank");
+    case Pid:
+        return tr("pid");
+    case DeviceColumn:
+        return tr("device");
+    case State:
+        return tr("state");
+    case Predicted:
+        return tr("predicted");
+    case Measured:
+        return tr("measured");
+    case Difference:
+        return tr("difference");
+    default:
+        return {};
     }
 }
 
@@ -78,8 +100,12 @@ void LogTable::setLog(const std::vector<RunLogLine>& log) {
     endInsertRows();
 }
 
-int LogTable::rowCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : static_cast<int>(m_log.size()); }
-int LogTable::columnCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : ColumnCount; }
+int LogTable::rowCount(const QModelIndex& parent) const {
+    return parent.isValid() ? 0 : static_cast<int>(m_log.size());
+}
+int LogTable::columnCount(const QModelIndex& parent) const {
+    return parent.isValid() ? 0 : ColumnCount;
+}
 
 QVariant LogTable::data(const QModelIndex& index, int role) const {
     if (!index.isValid() || index.row() >= rowCount())
@@ -88,7 +114,8 @@ QVariant LogTable::data(const QModelIndex& index, int role) const {
     if (role == Qt::ToolTipRole && index.column() == Text)
         return line.text;
     if (role == Qt::TextAlignmentRole)
-        return index.column() == Time ? QVariant(Qt::AlignRight | Qt::AlignVCenter) : QVariant(Qt::AlignLeft | Qt::AlignVCenter);
+        return index.column() == Time ? QVariant(Qt::AlignRight | Qt::AlignVCenter)
+                                      : QVariant(Qt::AlignLeft | Qt::AlignVCenter);
     if (role != Qt::DisplayRole && role != kSortRole)
         return {};
     switch (index.column()) {
@@ -96,24 +123,34 @@ QVariant LogTable::data(const QModelIndex& index, int role) const {
         if (role == kSortRole)
             return line.t;
         return line.t > 0 ? QVariant(QString::number(line.t, 'f', 1) + " s") : QVariant();
-    case Who: return line.rank >= 0 ? tr("rank %1").arg(line.rank) : QString();
-    case Level: return line.level;
-    case Text: return line.text;
-    default: return {};
+    case Who:
+        return line.rank >= 0 ? tr("rank %1").arg(line.rank) : QString();
+    case Level:
+        return line.level;
+    case Text:
+        return line.text;
+    default:
+        return {};
     }
 }
 
 QVariant LogTable::headerData(int section, Qt::Orientation orientation, int role) const {
     if (orientation == Qt::Horizontal && role == Qt::TextAlignmentRole)
-        return section == Time ? QVariant(Qt::AlignRight | Qt::AlignVCenter) : QVariant(Qt::AlignLeft | Qt::AlignVCenter);
+        return section == Time ? QVariant(Qt::AlignRight | Qt::AlignVCenter)
+                               : QVariant(Qt::AlignLeft | Qt::AlignVCenter);
     if (orientation == Qt::Vertical || role != Qt::DisplayRole)
         return {};
     switch (section) {
-    case Time: return tr("time");
-    case Who: return tr("from");
-    case Level: return tr("level");
-    case Text: return tr("message");
-    default: return {};
+    case Time:
+        return tr("time");
+    case Who:
+        return tr("from");
+    case Level:
+        return tr("level");
+    case Text:
+        return tr("message");
+    default:
+        return {};
     }
 }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/views/BudgetField.h"
 
+#include "app/look/Units.h"
+#include "runtime/contract/Bytes.h"
+
 #include <QKeyEvent>
 #include <QStyle>
 #include <QWheelEvent>
 
 #include <algorithm>
-
-#include "app/look/Units.h"
-#include "runtime/contract/Bytes.h"
 
 namespace shardscope::app {
 
@@ -42,18 +42,29 @@ void BudgetField::take() {
 }
 
 void BudgetField::step(int steps) {
-    const std::int64_t size = m_bytes >= 4 * contract::kGiB ? contract::kGiB / 10 : m_bytes >= contract::kGiB / 2 ? contract::kGiB / 100 : contract::kMiB;
+    const std::int64_t size = m_bytes >= 4 * contract::kGiB   ? contract::kGiB / 10
+                              : m_bytes >= contract::kGiB / 2 ? contract::kGiB / 100
+                                                              : contract::kMiB;
     setModified(false);
     Q_EMIT bytesPicked(std::max<std::int64_t>(contract::kMiB, m_bytes + steps * size));
 }
 
 void BudgetField::keyPressEvent(QKeyEvent* event) {
     switch (event->key()) {
-    case Qt::Key_Up: step(1); return;
-    case Qt::Key_Down: step(-1); return;
-    case Qt::Key_PageUp: step(10); return;
-    case Qt::Key_PageDown: step(-10); return;
-    default: QLineEdit::keyPressEvent(event);
+    case Qt::Key_Up:
+        step(1);
+        return;
+    case Qt::Key_Down:
+        step(-1);
+        return;
+    case Qt::Key_PageUp:
+        step(10);
+        return;
+    case Qt::Key_PageDown:
+        step(-10);
+        return;
+    default:
+        QLineEdit::keyPressEvent(event);
     }
 }
 

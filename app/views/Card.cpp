@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/views/Card.h"
 
+#include "app/look/Theme.h"
+
 #include <QHBoxLayout>
 #include <QPainter>
 #include <QVBoxLayout>
-
-#include "app/look/Theme.h"
 
 namespace shardscope::app {
 

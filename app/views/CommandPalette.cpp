@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/views/CommandPalette.h"
 
+#include "app/look/Theme.h"
+
 #include <QGraphicsDropShadowEffect>
 #include <QKeyEvent>
 #include <QLineEdit>
@@ -10,8 +12,6 @@
 #include <QVBoxLayout>
 
 #include <algorithm>
-
-#include "app/look/Theme.h"
 
 namespace shardscope::app {
 
@@ -59,7 +59,8 @@ int matchScore(const QString& query, const QString& text) {
     return score * 100 - static_cast<int>(std::min<qsizetype>(text.size(), 99));
 }
 
-CommandPalette::CommandPalette(QWidget* parent) : Card({}, parent), m_field(new QLineEdit(this)), m_list(new QListWidget(this)) {
+CommandPalette::CommandPalette(QWidget* parent)
+    : Card({}, parent), m_field(new QLineEdit(this)), m_list(new QListWidget(this)) {
     setFixedSize(520, 380);
     setAccessibleName(tr("Commands and operators"));
     m_field->setPlaceholderText(tr("Search operators and commands"));
@@ -124,10 +125,17 @@ bool CommandPalette::eventFilter(QObject* watched, QEvent* event) {
         const auto* key = static_cast<QKeyEvent*>(event);
         const int row = m_list->currentRow(), last = m_list->count() - 1;
         switch (key->key()) {
-        case Qt::Key_Down: m_list->setCurrentRow(std::min(last, row + 1)); return true;
-        case Qt::Key_Up: m_list->setCurrentRow(std::max(0, row - 1)); return true;
-        case Qt::Key_Escape: hide(); return true;
-        default: break;
+        case Qt::Key_Down:
+            m_list->setCurrentRow(std::min(last, row + 1));
+            return true;
+        case Qt::Key_Up:
+            m_list->setCurrentRow(std::max(0, row - 1));
+            return true;
+        case Qt::Key_Escape:
+            hide();
+            return true;
+        default:
+            break;
         }
     }
     if (watched == m_field && event->type() == QEvent::FocusOut && !isAncestorOf(focusWidget()))

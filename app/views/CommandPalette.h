@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "app/views/Card.h"
+
 #include <functional>
 #include <vector>
-
-#include "app/views/Card.h"
 
 class QLineEdit;
 class QListWidget;

@@ -36,7 +36,9 @@ DataTable::DataTable(QAbstractItemModel* source, int sortRole, const QString& na
     setHorizontalScrollMode(QAbstractItemView::ScrollPerPixel);
 }
 
-void DataTable::setFilter(const QString& text) { m_proxy->setFilterFixedString(text); }
+void DataTable::setFilter(const QString& text) {
+    m_proxy->setFilterFixedString(text);
+}
 
 void DataTable::copySelection() const {
     QStringList lines;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/layout/Ticks.h"
+#include "app/look/Theme.h"
+#include "app/look/Units.h"
+#include "app/views/FrontierView.h"
+#include "runtime/contract/Bytes.h"
+
 #include <QPainter>
 #include <QPainterPath>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-
-#include "app/layout/Ticks.h"
-#include "app/look/Theme.h"
-#include "app/look/Units.h"
-#include "app/views/FrontierView.h"
-#include "runtime/contract/Bytes.h"
 
 namespace shardscope::app {
 
@@ -40,17 +40,18 @@ void FrontierView::paintZones(QPainter& painter, const FrontierAxis& a, const Co
     const QRectF& plot = a.plot;
     const std::int64_t error = estimateErrorBytes(m_picture.cardBytes, m_picture.isCpu);
     const double card = std::clamp(a.xOf(static_cast<double>(m_picture.cardBytes)), plot.left(), plot.right());
-    const double tight =
-        std::clamp(a.xOf(static_cast<double>(m_picture.cardBytes - error)), plot.left(), plot.right());
-    const double smallest = m_picture.smallestBytes > 0
-                                ? std::clamp(a.xOf(static_cast<double>(m_picture.smallestBytes)), plot.left(), plot.right())
-                                : plot.left();
+    const double tight = std::clamp(a.xOf(static_cast<double>(m_picture.cardBytes - error)), plot.left(), plot.right());
+    const double smallest =
+        m_picture.smallestBytes > 0
+            ? std::clamp(a.xOf(static_cast<double>(m_picture.smallestBytes)), plot.left(), plot.right())
+            : plot.left();
     painter.fillRect(QRectF(smallest, plot.top(), tight - smallest, plot.height()), colors.safeZone);
     painter.fillRect(QRectF(tight, plot.top(), card - tight, plot.height()), colors.tightZone);
     painter.fillRect(QRectF(card, plot.top(), plot.right() - card, plot.height()), colors.beyondZone);
     if (smallest > plot.left() + 2)
         // Under the smallest plan there is nothing.
-        painter.fillRect(QRectF(plot.left(), plot.top(), smallest - plot.left(), plot.height()), QBrush(colors.line, Qt::BDiagPattern));
+        painter.fillRect(QRectF(plot.left(), plot.top(), smallest - plot.left(), plot.height()),
+                         QBrush(colors.line, Qt::BDiagPattern));
 
     painter.setPen(colors.secondary);
     const auto label = [&](double left, double right, const QString& text) {
@@ -71,7 +72,8 @@ void FrontierView::paintAxes(QPainter& painter, const FrontierAxis& a, const Col
     painter.setPen(colors.secondary);
     painter.drawText(QRectF(0, 0, plot.left() - 7, 14), Qt::AlignRight | Qt::AlignVCenter, m_picture.unit);
     if (!m_picture.frontier.points.empty()) {
-        const Ticks rates = niceTicks(a.lowRate * scale, a.highRate * scale, std::max(2, static_cast<int>(plot.height() / 24)));
+        const Ticks rates =
+            niceTicks(a.lowRate * scale, a.highRate * scale, std::max(2, static_cast<int>(plot.height() / 24)));
         for (const double value : rates.values) {
             const double y = std::round(a.yOf(value / scale)) + 0.5;
             if (y < plot.top() + 2 || (a.broken && y > plot.bottom() - 12))
@@ -80,7 +82,8 @@ void FrontierView::paintAxes(QPainter& painter, const FrontierAxis& a, const Col
             painter.drawLine(QPointF(plot.left(), y), QPointF(plot.right(), y));
             painter.setPen(colors.secondary);
             painter.drawText(QRectF(0, y - 8, plot.left() - 7, 16), Qt::AlignRight | Qt::AlignVCenter,
-                             rates.step >= 1 ? countText(std::llround(value)) : QString::number(value, 'f', rates.decimals));
+                             rates.step >= 1 ? countText(std::llround(value))
+                                             : QString::number(value, 'f', rates.decimals));
         }
     }
     painter.setPen(colors.line);
@@ -118,7 +121,8 @@ void FrontierView::paintAxes(QPainter& painter, const FrontierAxis& a, const Col
     painter.setFont(smallFont());
 
     const double handle = a.xOf(static_cast<double>(m_picture.budgetBytes));
-    const Ticks ticks = niceTicks(a.lowBytes / kGibUnit, a.highBytes / kGibUnit, std::max(2, static_cast<int>(plot.width() / 80)));
+    const Ticks ticks =
+        niceTicks(a.lowBytes / kGibUnit, a.highBytes / kGibUnit, std::max(2, static_cast<int>(plot.width() / 80)));
     painter.setPen(colors.secondary);
     for (const double value : ticks.values) {
         const double x = a.xOf(value * kGibUnit);
@@ -128,10 +132,12 @@ void FrontierView::paintAxes(QPainter& painter, const FrontierAxis& a, const Col
         const bool hitsHandle = std::abs(x - handle) < width / 2 + 12;
         const bool hitsUnit = x + width / 2 > plot.right() - 28;
         if (!hitsCard && !hitsHandle && !hitsUnit)
-            painter.drawText(QRectF(x - width / 2 - 1, plot.bottom() + 7, width + 4, 16), Qt::AlignLeft | Qt::AlignVCenter, text);
+            painter.drawText(QRectF(x - width / 2 - 1, plot.bottom() + 7, width + 4, 16),
+                             Qt::AlignLeft | Qt::AlignVCenter, text);
     }
     if (cardLeft + cardWidth < plot.right() - 30 && handle < plot.right() - 36)
-        painter.drawText(QRectF(plot.right() - 24, plot.bottom() + 7, 26, 16), Qt::AlignRight | Qt::AlignVCenter, QStringLiteral("GiB"));
+        painter.drawText(QRectF(plot.right() - 24, plot.bottom() + 7, 26, 16), Qt::AlignRight | Qt::AlignVCenter,
+                         QStringLiteral("GiB"));
 }
 
 void FrontierView::paintCurve(QPainter& painter, const FrontierAxis& a, const Colors& colors) const {
@@ -148,7 +154,8 @@ void FrontierView::paintCurve(QPainter& painter, const FrontierAxis& a, const Co
     painter.setBrush(wash);
     painter.drawPolygon(area);
     painter.setBrush(Qt::NoBrush);
-    painter.setPen(QPen(colors.accent, 2, m_picture.isComplete ? Qt::SolidLine : Qt::DashLine, Qt::RoundCap, Qt::RoundJoin));
+    painter.setPen(
+        QPen(colors.accent, 2, m_picture.isComplete ? Qt::SolidLine : Qt::DashLine, Qt::RoundCap, Qt::RoundJoin));
     painter.drawPolyline(curve);
     painter.restore();
 }
@@ -172,13 +179,14 @@ void FrontierView::paintPoints(QPainter& painter, const FrontierAxis& a, const C
         else
             painter.drawEllipse(at, 4.5, 4.5);
         const double width = metrics.horizontalAdvance(point.name);
-        const std::array<QRectF, 6> places{QRectF(at.x() - width / 2, at.y() + 6, width, 14), QRectF(at.x() - width / 2, at.y() - 20, width, 14),
-                                           QRectF(at.x() + 9, at.y() - 7, width, 14),         QRectF(at.x() - 9 - width, at.y() - 7, width, 14),
-                                           QRectF(at.x() + 6, at.y() + 6, width, 14), QRectF(at.x() - 6 - width, at.y() + 6, width, 14)};
+        const std::array<QRectF, 6> places{
+            QRectF(at.x() - width / 2, at.y() + 6, width, 14), QRectF(at.x() - width / 2, at.y() - 20, width, 14),
+            QRectF(at.x() + 9, at.y() - 7, width, 14),         QRectF(at.x() - 9 - width, at.y() - 7, width, 14),
+            QRectF(at.x() + 6, at.y() + 6, width, 14),         QRectF(at.x() - 6 - width, at.y() + 6, width, 14)};
         const QRectF room = a.plot.adjusted(2, -16, -2, -2);
         const auto isFree = [&](const QRectF& place) {
-            return room.contains(place) &&
-                   std::none_of(taken.begin(), taken.end(), [&](const QRectF& other) { return other.intersects(place); });
+            return room.contains(place) && std::none_of(taken.begin(), taken.end(),
+                                                        [&](const QRectF& other) { return other.intersects(place); });
         };
         const auto place = std::find_if(places.begin(), places.end(), isFree);
         if (place == places.end())
@@ -197,7 +205,8 @@ void FrontierView::paintPoints(QPainter& painter, const FrontierAxis& a, const C
         painter.setPen(QPen(colors.secondary, 1.4));
         painter.setBrush(colors.card);
         painter.drawEllipse(at, 3.5, 3.5);
-        const QString text = tr("%1 from %2").arg(QString::fromStdString(baseline.name), gibText(baseline.smallestFeasibleBytes));
+        const QString text =
+            tr("%1 from %2").arg(QString::fromStdString(baseline.name), gibText(baseline.smallestFeasibleBytes));
         const double width = metrics.horizontalAdvance(text);
         const double left = std::min(at.x() - width / 2, a.plot.right() - width - 2);
         painter.setPen(colors.text);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/views/FrontierView.h"
 
+#include "app/look/Units.h"
+#include "runtime/contract/Bytes.h"
+
 #include <QHelpEvent>
 #include <QKeyEvent>
 #include <QMouseEvent>
@@ -8,9 +11,6 @@
 
 #include <algorithm>
 #include <cmath>
-
-#include "app/look/Units.h"
-#include "runtime/contract/Bytes.h"
 
 namespace shardscope::app {
 
@@ -40,7 +40,8 @@ std::vector<PlanPoint> FrontierView::points() const {
     std::vector<PlanPoint> points;
     for (const planner::Baseline& baseline : m_picture.baselines)
         if (baseline.feasible)
-            points.push_back({QString::fromStdString(baseline.name), baseline.peakBytes, baseline.samplesPerSecond, false});
+            points.push_back(
+                {QString::fromStdString(baseline.name), baseline.peakBytes, baseline.samplesPerSecond, false});
     points.insert(points.end(), m_picture.saved.begin(), m_picture.saved.end());
     return points;
 }
@@ -97,13 +98,18 @@ void FrontierView::keyPressEvent(QKeyEvent* event) {
     const FrontierAxis a = axis();
     const bool isCoarse = event->modifiers() & Qt::ShiftModifier;
     const double span = a.highBytes - a.lowBytes;
-    const qint64 step = std::max<qint64>(contract::kMiB, std::llround(span / (isCoarse ? 20 : 200) / contract::kMiB) * contract::kMiB);
+    const qint64 step =
+        std::max<qint64>(contract::kMiB, std::llround(span / (isCoarse ? 20 : 200) / contract::kMiB) * contract::kMiB);
     const qint64 now = m_picture.budgetBytes;
     switch (event->key()) {
     case Qt::Key_Left:
-    case Qt::Key_Down: Q_EMIT budgetPicked(std::max<qint64>(contract::kMiB, now - step)); return;
+    case Qt::Key_Down:
+        Q_EMIT budgetPicked(std::max<qint64>(contract::kMiB, now - step));
+        return;
     case Qt::Key_Right:
-    case Qt::Key_Up: Q_EMIT budgetPicked(now + step); return;
+    case Qt::Key_Up:
+        Q_EMIT budgetPicked(now + step);
+        return;
     case Qt::Key_PageUp:
         if (const auto flip = nextFlip(m_flips, now))
             Q_EMIT budgetPicked(*flip);
@@ -120,7 +126,8 @@ void FrontierView::keyPressEvent(QKeyEvent* event) {
         if (m_picture.cardBytes > 0)
             Q_EMIT budgetPicked(m_picture.cardBytes);
         return;
-    default: QWidget::keyPressEvent(event);
+    default:
+        QWidget::keyPressEvent(event);
     }
 }
 
@@ -131,8 +138,9 @@ bool FrontierView::event(QEvent* event) {
         const PlanPoint* under = pointUnder(all, help->pos());
         QString text;
         if (under) {
-            text = tr("<b>%1</b><br>peak %2<br>%3 %4").arg(under->name.toHtmlEscaped(), gibText(under->peakBytes, 2),
-                                                 rateText(under->samplesPerSecond * m_picture.unitsPerSample), m_picture.unit);
+            text = tr("<b>%1</b><br>peak %2<br>%3 %4")
+                       .arg(under->name.toHtmlEscaped(), gibText(under->peakBytes, 2),
+                            rateText(under->samplesPerSecond * m_picture.unitsPerSample), m_picture.unit);
         } else if (const auto* point = frontierPointAt(m_picture.frontier, bytesAt(help->pos().x()))) {
             text = tr("<b>%1</b> budget<br>peak %2<br>%3 %4<br>micro-batch %5")
                        .arg(gibText(bytesAt(help->pos().x()), 2), gibText(point->peakBytes, 2),

@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/views/Inspector.h"
 
+#include "app/document/Document.h"
+#include "app/document/ReasonText.h"
+#include "app/look/Theme.h"
+#include "app/look/Units.h"
+#include "app/views/PlacementCard.h"
+#include "app/work/Planning.h"
+
 #include <QCheckBox>
 #include <QComboBox>
 #include <QHBoxLayout>
@@ -10,13 +17,6 @@
 #include <QStackedWidget>
 
 #include <map>
-
-#include "app/document/Document.h"
-#include "app/document/ReasonText.h"
-#include "app/look/Theme.h"
-#include "app/look/Units.h"
-#include "app/views/PlacementCard.h"
-#include "app/work/Planning.h"
 
 namespace shardscope::app {
 
@@ -42,11 +42,17 @@ QString shapeText(const contract::Operator& op) {
 
 } // namespace
 
-Inspector::Inspector(Document& document, QWidget* parent) : Card({}, parent), m_document(document), m_pages(new QStackedWidget(this)) {
+Inspector::Inspector(Document& document, QWidget* parent)
+    : Card({}, parent), m_document(document), m_pages(new QStackedWidget(this)) {
     setFixedWidth(248);
     setAccessibleName(tr("Inspector"));
     m_pages->addWidget(buildOverviewPage());
     m_pages->addWidget(buildSelectionPage());
+    auto* nothing = makeLabel({}, "secondary", this);
+    nothing->setWordWrap(true);
+    nothing->setAlignment(Qt::AlignTop | Qt::AlignLeft);
+    nothing->setText(tr("Nothing is placed yet. The map's place lists changes that fit; applying one can be undone."));
+    m_pages->addWidget(nothing);
     auto* scroll = new QScrollArea(this);
     scroll->setWidgetResizable(true);
     scroll->setFrameShape(QFrame::NoFrame);
@@ -62,7 +68,8 @@ Inspector::Inspector(Document& document, QWidget* parent) : Card({}, parent), m_
     connect(&document.planning(), &Planning::explained, this, [this](const ExplanationPointer& explanation) {
         const auto answer = m_document.answer();
         const auto& selection = m_document.selection();
-        if (answer && explanation->generation == answer->generation && !selection.empty() && selection.front() == explanation->op)
+        if (answer && explanation->generation == answer->generation && !selection.empty() &&
+            selection.front() == explanation->op)
             showReasons(*explanation);
     });
 }
@@ -116,7 +123,8 @@ QWidget* Inspector::buildSelectionPage() {
     const QString known[3] = {tr("DDP"), tr("ZeRO-2, no reshard after forward"), tr("ZeRO-3 / FSDP")};
     for (int i = 0; i < 3; ++i) {
         m_placements[i] = new PlacementCard(titles[i], known[i], page);
-        connect(m_placements[i], &QAbstractButton::clicked, this, [this, i] { place(static_cast<contract::PlacementKind>(i)); });
+        connect(m_placements[i], &QAbstractButton::clicked, this,
+                [this, i] { place(static_cast<contract::PlacementKind>(i)); });
         column->addWidget(m_placements[i]);
         column->addSpacing(3);
     }
@@ -179,7 +187,8 @@ void Inspector::place(contract::PlacementKind kind) {
 void Inspector::refresh() {
     const auto answer = m_document.answer();
     if (!answer || !answer->plan || !answer->plan->feasible) {
-        m_pages->setVisible(false);
+        m_pages->setVisible(answer != nullptr);
+        m_pages->setCurrentIndex(2);
         return;
     }
     m_pages->setVisible(true);
@@ -206,8 +215,9 @@ void Inspector::showOverview() {
     if (plan.counts.keep > 0)
         counts << tr("%1 kept").arg(plan.counts.keep);
     if (plan.counts.shard > 0)
-        counts << (plan.counts.split > 0 ? tr("%1 sharded, %2 of them split").arg(plan.counts.shard).arg(plan.counts.split)
-                                         : tr("%1 sharded").arg(plan.counts.shard));
+        counts << (plan.counts.split > 0
+                       ? tr("%1 sharded, %2 of them split").arg(plan.counts.shard).arg(plan.counts.split)
+                       : tr("%1 sharded").arg(plan.counts.shard));
     QString text = tr("%1 operators: %2.").arg(plan.operators.size()).arg(counts.join(QStringLiteral(", ")));
     for (const std::string& note : plan.notes)
         text += '\n' + QString::fromStdString(note);
@@ -226,12 +236,17 @@ void Inspector::showOverview() {
             group.key = static_cast<int>(i);
     }
     std::vector<std::pair<QString, Group>> sorted(groups.begin(), groups.end());
-    std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
+    std::sort(sorted.begin(), sorted.end(),
+              [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
     std::vector<ValueRows::Row> rows;
     for (std::size_t i = 0; i < sorted.size() && i < 5; ++i) {
         const auto& [name, group] = sorted[i];
-        rows.push_back({group.count > 1 ? QStringLiteral("%1 ×%2").arg(name).arg(group.count) : name, secondsText(group.seconds), {},
-                        false, group.key, tr("Select")});
+        rows.push_back({group.count > 1 ? QStringLiteral("%1 ×%2").arg(name).arg(group.count) : name,
+                        secondsText(group.seconds),
+                        {},
+                        false,
+                        group.key,
+                        tr("Select")});
     }
     rows.push_back({tr("step"), secondsText(plan.stepSeconds), {}, true, -1, {}});
     m_costliest->setRows(std::move(rows));
@@ -244,14 +259,18 @@ void Inspector::showSelection(const std::vector<const MapRow*>& rows) {
     const MapRow& first = *rows.front();
     const contract::Operator& op = graphOperators[static_cast<std::size_t>(first.op)];
     const auto count = static_cast<std::int64_t>(rows.size());
-    const bool sameName = std::all_of(rows.begin(), rows.end(), [&](const MapRow* row) { return row->shortName == first.shortName; });
-    m_name->setText(count == 1 ? first.name : sameName ? tr("%1 of %2 blocks").arg(first.shortName).arg(count) : tr("%1 operators").arg(count));
+    const bool sameName =
+        std::all_of(rows.begin(), rows.end(), [&](const MapRow* row) { return row->shortName == first.shortName; });
+    m_name->setText(count == 1 ? first.name
+                    : sameName ? tr("%1 of %2 blocks").arg(first.shortName).arg(count)
+                               : tr("%1 operators").arg(count));
     QStringList facts;
     if (count == 1 || sameName) {
         facts << QString::fromUtf8(contract::operatorKindName(op.kind).data());
         if (const QString shape = shapeText(op); !shape.isEmpty())
             facts << shape;
-        facts << (op.isTied() ? tr("tied to %1").arg(QString::fromStdString(op.tiedTo)) : tr("%1 parameters").arg(countText(op.parameters())));
+        facts << (op.isTied() ? tr("tied to %1").arg(QString::fromStdString(op.tiedTo))
+                              : tr("%1 parameters").arg(countText(op.parameters())));
     } else {
         std::int64_t parameters = 0;
         for (const MapRow* row : rows)
@@ -285,14 +304,17 @@ void Inspector::showSelection(const std::vector<const MapRow*>& rows) {
     m_slices->setEnabled(placement.isSharded() && !op.isTied() && most > 1);
     m_pin->setChecked(m_document.isSelectionPinned());
     m_pin->setEnabled(!op.isTied());
-    m_why->setText(op.isTied() ? tr("Uses the storage of %1 and follows its placement.").arg(QString::fromStdString(op.tiedTo)) : QString());
+    m_why->setText(op.isTied()
+                       ? tr("Uses the storage of %1 and follows its placement.").arg(QString::fromStdString(op.tiedTo))
+                       : QString());
 
     MemoryParts memory{};
     planner::OperatorCost time;
     for (const MapRow* row : rows) {
         for (std::size_t i = 0; i < memory.size(); ++i)
             // Slots are shared: the largest is what they take.
-            memory[i] = i == static_cast<std::size_t>(MemoryPart::Slots) ? std::max(memory[i], row->memory[i]) : memory[i] + row->memory[i];
+            memory[i] = i == static_cast<std::size_t>(MemoryPart::Slots) ? std::max(memory[i], row->memory[i])
+                                                                         : memory[i] + row->memory[i];
         const planner::OperatorCost& cost = plan.operators[static_cast<std::size_t>(row->op)].cost;
         time.computeSeconds += cost.computeSeconds;
         time.recomputeSeconds += cost.recomputeSeconds;
@@ -308,7 +330,12 @@ void Inspector::showSelection(const std::vector<const MapRow*>& rows) {
         const std::int64_t bytes = memory[static_cast<std::size_t>(i)];
         total += bytes;
         if (bytes > 0)
-            memoryRows.push_back({partName(static_cast<MemoryPart>(i)), bytesText(bytes), partBrush(static_cast<MemoryPart>(i), colors), false, -1, {}});
+            memoryRows.push_back({partName(static_cast<MemoryPart>(i)),
+                                  bytesText(bytes),
+                                  partBrush(static_cast<MemoryPart>(i), colors),
+                                  false,
+                                  -1,
+                                  {}});
     }
     memoryRows.push_back({count > 1 ? tr("together") : tr("total"), bytesText(total), {}, true, -1, {}});
     m_memory->setRows(std::move(memoryRows));

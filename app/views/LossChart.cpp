@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/views/LossChart.h"
 
+#include "app/layout/Ticks.h"
+#include "app/look/Theme.h"
+#include "app/views/Card.h"
+
 #include <QChart>
 #include <QChartView>
 #include <QEvent>
@@ -14,10 +18,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/layout/Ticks.h"
-#include "app/look/Theme.h"
-#include "app/views/Card.h"
-
 namespace shardscope::app {
 
 QList<QPointF> decimate(const QList<QPointF>& points, int pixels) {
@@ -28,7 +28,8 @@ QList<QPointF> decimate(const QList<QPointF>& points, int pixels) {
     for (qsizetype i = 0; i < points.size();) {
         const int bucket = std::min(pixels - 1, static_cast<int>((points[i].x() - first) / span * pixels));
         qsizetype low = i, high = i, end = i;
-        while (end < points.size() && std::min(pixels - 1, static_cast<int>((points[end].x() - first) / span * pixels)) == bucket) {
+        while (end < points.size() &&
+               std::min(pixels - 1, static_cast<int>((points[end].x() - first) / span * pixels)) == bucket) {
             if (points[end].y() < points[low].y())
                 low = end;
             if (points[end].y() > points[high].y())
@@ -44,7 +45,8 @@ QList<QPointF> decimate(const QList<QPointF>& points, int pixels) {
 }
 
 LossChart::LossChart(QWidget* parent)
-    : QWidget(parent), m_empty(makeLabel(tr("The loss appears with the first step"), "small", this)), m_chart(new QChart), m_view(new QChartView(m_chart, this)), m_loss(new QLineSeries(m_chart)),
+    : QWidget(parent), m_empty(makeLabel(tr("The loss appears with the first step"), "small", this)),
+      m_chart(new QChart), m_view(new QChartView(m_chart, this)), m_loss(new QLineSeries(m_chart)),
       m_evaluations(new QScatterSeries(m_chart)), m_steps(new QValueAxis(m_chart)), m_values(new QValueAxis(m_chart)) {
     setAccessibleName(tr("Loss over steps"));
     m_chart->addSeries(m_loss);
@@ -54,7 +56,8 @@ LossChart::LossChart(QWidget* parent)
     m_loss->setName(tr("training"));
     m_evaluations->setName(tr("evaluation"));
     m_evaluations->setMarkerSize(8);
-    for (QAbstractSeries* series : {static_cast<QAbstractSeries*>(m_loss), static_cast<QAbstractSeries*>(m_evaluations)}) {
+    for (QAbstractSeries* series :
+         {static_cast<QAbstractSeries*>(m_loss), static_cast<QAbstractSeries*>(m_evaluations)}) {
         series->attachAxis(m_steps);
         series->attachAxis(m_values);
     }
@@ -145,7 +148,8 @@ void LossChart::setRecord(const RunRecord& record) {
     const Ticks values = niceTicks(std::max(0.0, low - margin), high + margin, 6);
     m_values->setTickType(QValueAxis::TicksDynamic);
     m_values->setTickInterval(values.step);
-    m_values->setRange(std::floor(std::max(0.0, low - margin) / values.step) * values.step, std::ceil((high + margin) / values.step) * values.step);
+    m_values->setRange(std::floor(std::max(0.0, low - margin) / values.step) * values.step,
+                       std::ceil((high + margin) / values.step) * values.step);
     m_values->setLabelFormat(QStringLiteral("%.%1f").arg(values.decimals));
     setAccessibleDescription(tr("Loss %1 at step %2").arg(points.last().y(), 0, 'f', 3).arg(points.last().x()));
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/views/MessageStrip.h"
 
+#include "app/look/Theme.h"
+
 #include <QAccessible>
 #include <QHBoxLayout>
 #include <QKeyEvent>
 #include <QLabel>
 #include <QPainter>
 #include <QPushButton>
-
-#include "app/look/Theme.h"
 
 namespace shardscope::app {
 
@@ -24,7 +24,9 @@ MessageStrip::MessageStrip(QWidget* parent) : QWidget(parent), m_text(new QLabel
     hide();
 }
 
-QString MessageStrip::text() const { return isHidden() ? QString() : m_text->text(); }
+QString MessageStrip::text() const {
+    return isHidden() ? QString() : m_text->text();
+}
 
 void MessageStrip::showMessage(const QString& text, const std::vector<Choice>& choices) {
     while (QLayoutItem* item = m_buttons->takeAt(0)) {

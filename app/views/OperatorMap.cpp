@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/views/OperatorMap.h"
 
+#include "app/look/Theme.h"
+#include "app/look/Units.h"
+
 #include <QHelpEvent>
 #include <QKeyEvent>
 #include <QMouseEvent>
@@ -9,9 +12,6 @@
 
 #include <algorithm>
 #include <cmath>
-
-#include "app/look/Theme.h"
-#include "app/look/Units.h"
 
 namespace shardscope::app {
 
@@ -28,8 +28,9 @@ OperatorMap::OperatorMap(QWidget* parent) : QWidget(parent) {
     setFocusPolicy(Qt::StrongFocus);
     setMouseTracking(true);
     setAccessibleName(tr("Operator map"));
-    setAccessibleDescription(tr("Memory and communication of every operator. Arrow keys move, R, K and S place, P pins. "
-                                "The same numbers are in the table view."));
+    setAccessibleDescription(
+        tr("Memory and communication of every operator. Arrow keys move, R, K and S place, P pins. "
+           "The same numbers are in the table view."));
 }
 
 void OperatorMap::setRows(std::vector<MapRow> rows, std::int32_t peakOperator) {
@@ -109,7 +110,9 @@ QRectF OperatorMap::columnRect(int column) const {
     return {span.begin, g.plot.top(), span.width(), g.communication.bottom() - g.plot.top()};
 }
 
-int OperatorMap::columnUnder(double x) const { return columnAt(m_spans, (x - kLeftAxis + m_offset) / m_zoom); }
+int OperatorMap::columnUnder(double x) const {
+    return columnAt(m_spans, (x - kLeftAxis + m_offset) / m_zoom);
+}
 
 std::vector<std::int32_t> OperatorMap::operatorsOf(int firstColumn, int lastColumn) const {
     std::vector<std::int32_t> operators;
@@ -157,7 +160,8 @@ void OperatorMap::mouseReleaseEvent(QMouseEvent*) {}
 
 void OperatorMap::wheelEvent(QWheelEvent* event) {
     const double x = event->position().x() - kLeftAxis;
-    if (event->modifiers() & Qt::ShiftModifier || std::abs(event->angleDelta().x()) > std::abs(event->angleDelta().y())) {
+    if (event->modifiers() & Qt::ShiftModifier ||
+        std::abs(event->angleDelta().x()) > std::abs(event->angleDelta().y())) {
         const int delta = event->angleDelta().x() != 0 ? event->angleDelta().x() : event->angleDelta().y();
         m_offset -= delta;
     } else {
@@ -190,24 +194,39 @@ void OperatorMap::keyPressEvent(QKeyEvent* event) {
     const bool shift = event->modifiers() & Qt::ShiftModifier;
     using contract::PlacementKind;
     switch (event->key()) {
-    case Qt::Key_Left: moveCurrent(-1, shift); return;
-    case Qt::Key_Right: moveCurrent(1, shift); return;
-    case Qt::Key_Home: fit(); return;
+    case Qt::Key_Left:
+        moveCurrent(-1, shift);
+        return;
+    case Qt::Key_Right:
+        moveCurrent(1, shift);
+        return;
+    case Qt::Key_Home:
+        fit();
+        return;
     case Qt::Key_Escape:
         m_anchor = m_current = -1;
         Q_EMIT selectionPicked({});
         return;
-    case Qt::Key_R: Q_EMIT placeRequested({PlacementKind::Replicate, 1, 1, contract::ShardGroup::World}); return;
-    case Qt::Key_K: Q_EMIT placeRequested({PlacementKind::Keep, 1, 1, contract::ShardGroup::World}); return;
-    case Qt::Key_S: Q_EMIT placeRequested({PlacementKind::Shard, 1, 1, contract::ShardGroup::World}); return;
-    case Qt::Key_P: Q_EMIT pinToggled(); return;
+    case Qt::Key_R:
+        Q_EMIT placeRequested({PlacementKind::Replicate, 1, 1, contract::ShardGroup::World});
+        return;
+    case Qt::Key_K:
+        Q_EMIT placeRequested({PlacementKind::Keep, 1, 1, contract::ShardGroup::World});
+        return;
+    case Qt::Key_S:
+        Q_EMIT placeRequested({PlacementKind::Shard, 1, 1, contract::ShardGroup::World});
+        return;
+    case Qt::Key_P:
+        Q_EMIT pinToggled();
+        return;
     case Qt::Key_Space:
         if (!event->isAutoRepeat() && !m_isComparing) {
             m_isComparing = true;
             Q_EMIT compareHeld(true);
         }
         return;
-    default: QWidget::keyPressEvent(event);
+    default:
+        QWidget::keyPressEvent(event);
     }
 }
 
@@ -231,7 +250,8 @@ void OperatorMap::focusOutEvent(QFocusEvent* event) {
 QString OperatorMap::describe(int column) const {
     const auto& members = m_columns.columns[static_cast<std::size_t>(column)].rows;
     const MapRow& row = m_rows[static_cast<std::size_t>(members.front())];
-    const MapGroup& group = m_columns.groups[static_cast<std::size_t>(m_columns.columns[static_cast<std::size_t>(column)].group)];
+    const MapGroup& group =
+        m_columns.groups[static_cast<std::size_t>(m_columns.columns[static_cast<std::size_t>(column)].group)];
     QString title = row.name;
     if (members.size() > 1)
         title = tr("%1 of %2 equal blocks, %3").arg(row.shortName).arg(members.size()).arg(group.label);
@@ -244,7 +264,8 @@ QString OperatorMap::describe(int column) const {
     for (int i = 0; i < kMemoryPartCount; ++i)
         if (const std::int64_t bytes = row.memory[static_cast<std::size_t>(i)]; bytes > 0)
             line(partName(static_cast<MemoryPart>(i)), bytesText(bytes));
-    line(members.size() > 1 ? tr("<b>memory of one</b>") : tr("<b>memory</b>"), QStringLiteral("<b>%1</b>").arg(bytesText(row.memoryBytes)));
+    line(members.size() > 1 ? tr("<b>memory of one</b>") : tr("<b>memory</b>"),
+         QStringLiteral("<b>%1</b>").arg(bytesText(row.memoryBytes)));
     line(tr("compute"), secondsText(row.computeSeconds));
     line(tr("communication hidden"), secondsText(row.hiddenSeconds));
     line(tr("communication exposed"), secondsText(row.exposedSeconds));

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include <QPainter>
-#include <QPainterPath>
-
-#include <algorithm>
-#include <cmath>
-
 #include "app/layout/Ticks.h"
 #include "app/look/Theme.h"
 #include "app/look/Units.h"
 #include "app/views/OperatorMap.h"
 #include "runtime/contract/Bytes.h"
+
+#include <QPainter>
+#include <QPainterPath>
+
+#include <algorithm>
+#include <cmath>
 
 namespace shardscope::app {
 
@@ -20,7 +20,9 @@ constexpr double kFill = 0.9;
 /// Under this width columns are no longer drawn one by one.
 constexpr double kThin = 1.5;
 
-double innerGap(double width) { return width > 24 ? 2 : width > 6 ? 1 : 0; }
+double innerGap(double width) {
+    return width > 24 ? 2 : width > 6 ? 1 : 0;
+}
 
 } // namespace
 
@@ -138,7 +140,8 @@ void OperatorMap::paintBars(QPainter& painter, const Geometry& g, const Colors& 
         const Span span = screenSpan(c);
         if (span.begin > g.plot.right())
             break;
-        const MapRow& row = m_rows[static_cast<std::size_t>(m_columns.columns[static_cast<std::size_t>(c)].rows.front())];
+        const MapRow& row =
+            m_rows[static_cast<std::size_t>(m_columns.columns[static_cast<std::size_t>(c)].rows.front())];
         if (span.width() < kThin) {
             // Several columns share a pixel: the tallest stands for all.
             const int at = static_cast<int>(span.begin);
@@ -152,7 +155,8 @@ void OperatorMap::paintBars(QPainter& painter, const Geometry& g, const Colors& 
         }
         flush();
         const double gap = innerGap(span.width());
-        paintBar(painter, g, colors, row, std::round(span.begin), std::max(std::round(span.begin) + 1, std::round(span.end) - gap));
+        paintBar(painter, g, colors, row, std::round(span.begin),
+                 std::max(std::round(span.begin) + 1, std::round(span.end) - gap));
 
         // Hairlines tell that one wide bar stands for many equal operators.
         const auto members = static_cast<double>(m_columns.columns[static_cast<std::size_t>(c)].rows.size());
@@ -174,7 +178,8 @@ void OperatorMap::paintBars(QPainter& painter, const Geometry& g, const Colors& 
         const double perByte = g.plot.height() * kFill / static_cast<double>(std::max<std::int64_t>(m_scale.top, 1));
         if (static_cast<double>(row.memoryBytes) * perByte > g.plot.height() + 4)
             tear(g.plot.top() + 9);
-        if (m_scale.communicationTop > 0 && (row.exposedSeconds + row.hiddenSeconds) * kFill > 1.01 * m_scale.communicationTop)
+        if (m_scale.communicationTop > 0 &&
+            (row.exposedSeconds + row.hiddenSeconds) * kFill > 1.01 * m_scale.communicationTop)
             tear(g.communication.bottom() - 8);
     }
     flush();
@@ -199,8 +204,8 @@ void OperatorMap::paintStripe(QPainter& painter, const Geometry& g, const Colors
         if (first.begin > g.plot.right())
             break;
         const double right = last.end - innerGap(last.width());
-        const QRectF cell(std::round(first.begin), g.stripe.top(), std::max(1.0, std::round(right) - std::round(first.begin)),
-                          g.stripe.height());
+        const QRectF cell(std::round(first.begin), g.stripe.top(),
+                          std::max(1.0, std::round(right) - std::round(first.begin)), g.stripe.height());
         const contract::Placement& placement = rowOf(c).placement;
         const double corner = cell.width() > 8 ? 4 : 0;
         QColor text = colors.text;
@@ -240,14 +245,16 @@ void OperatorMap::paintLabels(QPainter& painter, const Geometry& g, const Colors
         const double left = std::max(first.begin, g.plot.left()), right = std::min(last.end, g.plot.right());
         const bool isBlock = group.blocks > 0;
         if (isBlock) {
-            QString label = group.blocks > 1 ? QStringLiteral("%1  ×%2").arg(group.label).arg(group.blocks) : group.label;
+            QString label =
+                group.blocks > 1 ? QStringLiteral("%1  ×%2").arg(group.label).arg(group.blocks) : group.label;
             const auto& row = m_rows[static_cast<std::size_t>(
                 m_columns.columns[static_cast<std::size_t>(group.firstColumn)].rows.front())];
             const QString withRecompute = label + (row.recompute ? tr(" · recomputed") : QString());
             if (metrics.horizontalAdvance(withRecompute) <= right - left)
                 label = withRecompute;
             const double width = metrics.horizontalAdvance(label);
-            const double x = std::clamp((left + right) / 2 - width / 2, g.plot.left(), std::max(g.plot.left(), g.plot.right() - width));
+            const double x = std::clamp((left + right) / 2 - width / 2, g.plot.left(),
+                                        std::max(g.plot.left(), g.plot.right() - width));
             if (x > groupEnd + 8 && (width <= right - left + 6 || !m_folded)) {
                 painter.setPen(colors.text);
                 painter.drawText(QRectF(x, g.groupY, width + 2, 15), Qt::AlignLeft | Qt::AlignVCenter, label);
@@ -342,7 +349,8 @@ void OperatorMap::paintMarks(QPainter& painter, const Geometry& g, const Colors&
         flag.closeSubpath();
         painter.fillPath(flag, colors.limit);
         painter.setPen(colors.text);
-        painter.drawText(QRectF(isLeft ? x - width - 12 : x + 11, -2, width + 2, 14), Qt::AlignLeft | Qt::AlignVCenter, text);
+        painter.drawText(QRectF(isLeft ? x - width - 12 : x + 11, -2, width + 2, 14), Qt::AlignLeft | Qt::AlignVCenter,
+                         text);
     }
     painter.setRenderHint(QPainter::Antialiasing, false);
 }

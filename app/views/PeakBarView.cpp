@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/views/PeakBarView.h"
 
+#include "app/layout/PeakBar.h"
+#include "app/look/Theme.h"
+#include "app/look/Units.h"
+
 #include <QHelpEvent>
 #include <QPainter>
 #include <QPainterPath>
@@ -8,10 +12,6 @@
 
 #include <algorithm>
 #include <array>
-
-#include "app/layout/PeakBar.h"
-#include "app/look/Theme.h"
-#include "app/look/Units.h"
 
 namespace shardscope::app {
 
@@ -55,8 +55,9 @@ void PeakBarView::paintEvent(QPaintEvent*) {
     painter.save();
     painter.setClipPath(clip);
     for (const PeakSegment& segment : layout.segments)
-        painter.fillRect(QRectF(bar.left() + segment.span.begin, bar.top(), std::max(0.0, segment.span.width() - 1), kBarHeight),
-                         partBrush(segment.part, colors));
+        painter.fillRect(
+            QRectF(bar.left() + segment.span.begin, bar.top(), std::max(0.0, segment.span.width() - 1), kBarHeight),
+            partBrush(segment.part, colors));
     painter.restore();
     painter.setPen(QPen(colors.line, 1));
     painter.setBrush(Qt::NoBrush);
@@ -118,7 +119,8 @@ bool PeakBarView::event(QEvent* event) {
             if (parts[static_cast<std::size_t>(i)] > 0)
                 text += QStringLiteral("<tr><td>%1&nbsp;&nbsp;</td><td align=right>%2</td></tr>")
                             .arg(partName(static_cast<MemoryPart>(i)), bytesText(parts[static_cast<std::size_t>(i)]));
-        text += tr("<tr><td><b>peak</b></td><td align=right><b>%1</b></td></tr></table>").arg(bytesText(m_plan->peakBytes));
+        text +=
+            tr("<tr><td><b>peak</b></td><td align=right><b>%1</b></td></tr></table>").arg(bytesText(m_plan->peakBytes));
         QToolTip::showText(help->globalPos(), text, this);
         return true;
     }
@@ -134,8 +136,8 @@ struct LegendItem {
 
 std::vector<LegendItem> legendItems(const Colors& colors) {
     std::vector<LegendItem> items;
-    for (const MemoryPart part : {MemoryPart::Parameters, MemoryPart::Gradients, MemoryPart::Optimizer, MemoryPart::Activations,
-                                  MemoryPart::Slots})
+    for (const MemoryPart part : {MemoryPart::Parameters, MemoryPart::Gradients, MemoryPart::Optimizer,
+                                  MemoryPart::Activations, MemoryPart::Slots})
         items.push_back({partName(part), partBrush(part, colors)});
     items.push_back({Legend::tr("exposed"), colors.exposed});
     items.push_back({Legend::tr("hidden"), colors.hidden});
@@ -144,7 +146,9 @@ std::vector<LegendItem> legendItems(const Colors& colors) {
 
 } // namespace
 
-Legend::Legend(QWidget* parent) : QWidget(parent) { setAccessibleName(tr("Legend")); }
+Legend::Legend(QWidget* parent) : QWidget(parent) {
+    setAccessibleName(tr("Legend"));
+}
 
 QSize Legend::sizeHint() const {
     const QFontMetricsF metrics(smallFont());

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/views/PlacementCard.h"
 
+#include "app/look/Theme.h"
+
 #include <QMouseEvent>
 #include <QPainter>
-
-#include "app/look/Theme.h"
 
 namespace shardscope::app {
 
@@ -122,11 +122,13 @@ void ValueRows::paintEvent(QPaintEvent*) {
         const QFontMetricsF metrics(painter.font());
         const double valueWidth = metrics.horizontalAdvance(row.value);
         painter.setPen(colors.text);
-        painter.drawText(QRectF(width() - valueWidth - 1, y, valueWidth + 1, kRowHeight), Qt::AlignRight | Qt::AlignVCenter, row.value);
+        painter.drawText(QRectF(width() - valueWidth - 1, y, valueWidth + 1, kRowHeight),
+                         Qt::AlignRight | Qt::AlignVCenter, row.value);
         painter.setPen(row.key >= 0 ? colors.text : colors.secondary);
         painter.setFont(bodyFont());
-        painter.drawText(QRectF(x, y, width() - valueWidth - x - 8, kRowHeight), Qt::AlignLeft | Qt::AlignVCenter,
-                         QFontMetricsF(painter.font()).elidedText(row.name, Qt::ElideMiddle, width() - valueWidth - x - 8));
+        painter.drawText(
+            QRectF(x, y, width() - valueWidth - x - 8, kRowHeight), Qt::AlignLeft | Qt::AlignVCenter,
+            QFontMetricsF(painter.font()).elidedText(row.name, Qt::ElideMiddle, width() - valueWidth - x - 8));
         y += kRowHeight;
     }
 }

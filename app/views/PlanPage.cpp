@@ -1,14 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/views/PlanPage.h"
 
-#include <QHBoxLayout>
-#include <QLabel>
-#include <QLineEdit>
-#include <QPushButton>
-#include <QSortFilterProxyModel>
-#include <QStackedWidget>
-#include <QVBoxLayout>
-
 #include "app/document/Document.h"
 #include "app/document/Verdict.h"
 #include "app/look/Theme.h"
@@ -25,11 +17,20 @@
 #include "app/views/Tabs.h"
 #include "app/work/Planning.h"
 
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QLineEdit>
+#include <QPushButton>
+#include <QSortFilterProxyModel>
+#include <QStackedWidget>
+#include <QVBoxLayout>
+
 namespace shardscope::app {
 
 PlanPage::PlanPage(Document& document, QWidget* parent)
     : QWidget(parent), m_document(document), m_map(new OperatorMap(this)), m_operatorTable(new OperatorTable(this)),
-      m_frontier(new FrontierView(this)), m_communicationTable(new CommunicationTable(this)), m_plansTable(new PlansTable(this)) {
+      m_frontier(new FrontierView(this)), m_communicationTable(new CommunicationTable(this)),
+      m_plansTable(new PlansTable(this)) {
     auto* column = new QVBoxLayout(this);
     column->setContentsMargins(0, 0, 0, 0);
     column->setSpacing(kGap);
@@ -62,7 +63,8 @@ QWidget* PlanPage::buildMap() {
     table->setCursor(Qt::PointingHandCursor);
     table->setToolTip(tr("The same numbers as a table (Ctrl+T)"));
     connect(table, &QPushButton::clicked, this, [this] { showTableTwin(!isTableTwinShown()); });
-    connect(this, &PlanPage::tableTwinShown, table, [table](bool shown) { table->setText(shown ? tr("map") : tr("table")); });
+    connect(this, &PlanPage::tableTwinShown, table,
+            [table](bool shown) { table->setText(shown ? tr("map") : tr("table")); });
     m_mapCard->header()->addWidget(table);
     m_mapPages = new QStackedWidget(m_mapCard);
     m_mapPages->addWidget(m_map);
@@ -89,7 +91,8 @@ QWidget* PlanPage::buildMap() {
     m_remedies = new RemediesView(m_mapCard);
     connect(m_remedies, &RemediesView::smallestRequested, this, [this](qint64 bytes) { m_document.setBudget(bytes); });
     connect(m_remedies, &RemediesView::remedyChosen, &m_document, &Document::applyRemedy);
-    connect(&m_document, &Document::remediesChanged, this, [this] { m_remedies->setAnswer(m_document.answer(), m_document.remedies()); });
+    connect(&m_document, &Document::remediesChanged, this,
+            [this] { m_remedies->setAnswer(m_document.answer(), m_document.remedies()); });
     m_mapPages->addWidget(m_remedies);
     m_mapCard->body()->addWidget(m_mapPages);
     return m_mapCard;
@@ -111,7 +114,8 @@ QWidget* PlanPage::buildBudget() {
         m_dragKey = m_document.newMergeKey();
         m_document.setDragging(true);
     });
-    connect(m_frontier, &FrontierView::budgetDragged, this, [this](qint64 bytes) { m_document.setBudget(bytes, m_dragKey); });
+    connect(m_frontier, &FrontierView::budgetDragged, this,
+            [this](qint64 bytes) { m_document.setBudget(bytes, m_dragKey); });
     connect(m_frontier, &FrontierView::dragEnded, this, [this] { m_document.setDragging(false); });
     connect(m_frontier, &FrontierView::budgetPicked, this, [this](qint64 bytes) { m_document.setBudget(bytes); });
     return card;
@@ -128,9 +132,8 @@ QWidget* PlanPage::buildTabs() {
     m_communicationView = new DataTable(m_communicationTable, kSortRole, tr("Communication"), card);
     m_plansView = new DataTable(m_plansTable, kSortRole, tr("Plans"), card);
     m_plansView->setSortingEnabled(false);
-    connect(m_communicationView, &QTableView::clicked, this, [this](const QModelIndex& index) {
-        m_document.select({index.data(kOperatorRole).toInt()});
-    });
+    connect(m_communicationView, &QTableView::clicked, this,
+            [this](const QModelIndex& index) { m_document.select({index.data(kOperatorRole).toInt()}); });
     connect(m_plansView, &QTableView::doubleClicked, this, [this](const QModelIndex& index) {
         const PlansTable::Row& row = m_plansTable->row(m_plansView->proxy()->mapToSource(index).row());
         if (row.peakBytes > 0)
@@ -161,16 +164,18 @@ void PlanPage::connectMap() {
         }
         const auto answer = m_document.answer();
         if (answer && answer->plan && answer->plan->feasible && !m_document.selection().empty())
-            m_document.placeSelection(answer->plan->operators[static_cast<std::size_t>(m_document.selection().front())].placement);
+            m_document.placeSelection(
+                answer->plan->operators[static_cast<std::size_t>(m_document.selection().front())].placement);
     });
     connect(m_map, &OperatorMap::compareHeld, this, &PlanPage::setCompared);
     connect(&m_document.planning(), &Planning::allShardedAnswered, this, [this](const AnswerPointer& sharded) {
         if (!m_isComparing)
             return;
         m_map->setRows(mapRows(*sharded->plan), sharded->plan->peakOperator);
-        m_map->setNotice(tr("everything sharded: %1 %2")
-                             .arg(rateText(sharded->plan->samplesPerSecond * unitsPerSample(*sharded->plan->request.graph)),
-                                  rateUnit(*sharded->plan->request.graph)));
+        m_map->setNotice(
+            tr("everything sharded: %1 %2")
+                .arg(rateText(sharded->plan->samplesPerSecond * unitsPerSample(*sharded->plan->request.graph)),
+                     rateUnit(*sharded->plan->request.graph)));
     });
 }
 
@@ -191,9 +196,13 @@ void PlanPage::showTableTwin(bool shown) {
     Q_EMIT tableTwinShown(shown);
 }
 
-bool PlanPage::isTableTwinShown() const { return m_isTable; }
+bool PlanPage::isTableTwinShown() const {
+    return m_isTable;
+}
 
-void PlanPage::setFolded(bool folded) { m_map->setFolded(folded); }
+void PlanPage::setFolded(bool folded) {
+    m_map->setFolded(folded);
+}
 
 void PlanPage::showAnswer() {
     const auto answer = m_document.answer();
@@ -242,7 +251,8 @@ void PlanPage::showFrontier() {
         }
     }
     for (const SavedPlan& saved : m_document.savedPlans())
-        picture.saved.push_back({saved.name, saved.answer->plan->peakBytes, saved.answer->plan->samplesPerSecond, true});
+        picture.saved.push_back(
+            {saved.name, saved.answer->plan->peakBytes, saved.answer->plan->samplesPerSecond, true});
     m_frontier->setPicture(std::move(picture));
     showFlip();
 }
@@ -285,8 +295,9 @@ void PlanPage::showFlip() {
 
 void PlanPage::showPlans() {
     m_plansTable->setDocument(m_document);
-    m_tabs->setNote(m_tabs->current() == 0 ? m_communicationTable->summary()
-                                           : tr("each at its own best batch and recomputation · Ctrl+D saves this plan"));
+    m_tabs->setNote(m_tabs->current() == 0
+                        ? m_communicationTable->summary()
+                        : tr("each at its own best batch and recomputation · Ctrl+D saves this plan"));
 }
 
 } // namespace shardscope::app

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/views/RemediesView.h"
 
+#include "app/document/Verdict.h"
+#include "app/look/Units.h"
+#include "app/views/Card.h"
+
 #include <QGridLayout>
 #include <QLabel>
 #include <QPushButton>
 #include <QVBoxLayout>
 
-#include "app/document/Verdict.h"
-#include "app/look/Units.h"
-#include "app/views/Card.h"
-
 namespace shardscope::app {
 
 RemediesView::RemediesView(QWidget* parent)
-    : QWidget(parent), m_title(makeLabel({}, "title", this)), m_text(makeLabel({}, "secondary", this)), m_rows(new QVBoxLayout) {
+    : QWidget(parent), m_title(makeLabel({}, "title", this)), m_text(makeLabel({}, "secondary", this)),
+      m_rows(new QVBoxLayout) {
     m_text->setWordWrap(true);
     auto* column = new QVBoxLayout(this);
     column->setContentsMargins(0, 4, 0, 0);
@@ -47,7 +48,8 @@ void RemediesView::setAnswer(const AnswerPointer& answer, const RemediesPointer&
     grid->setVerticalSpacing(4);
     grid->setColumnStretch(4, 1);
     int row = 0;
-    const auto add = [&](const QString& what, const QString& peak, const QString& rate, const QString& note, const QString& button, auto act) {
+    const auto add = [&](const QString& what, const QString& peak, const QString& rate, const QString& note,
+                         const QString& button, auto act) {
         auto* apply = new QPushButton(button, table);
         apply->setAccessibleName(button + ' ' + what);
         connect(apply, &QPushButton::clicked, this, act);
@@ -64,14 +66,17 @@ void RemediesView::setAnswer(const AnswerPointer& answer, const RemediesPointer&
     };
     if (answer->plan->smallestFeasibleBytes > 0)
         add(tr("a budget of %1").arg(gibText(answer->plan->smallestFeasibleBytes, 2)), {}, {},
-            answer->plan->smallestFeasibleBytes > answer->choices->cardBytes() ? tr("more than the card has") : QString(), tr("Go there"),
-            [this, bytes = answer->plan->smallestFeasibleBytes] { Q_EMIT smallestRequested(bytes); });
+            answer->plan->smallestFeasibleBytes > answer->choices->cardBytes() ? tr("more than the card has")
+                                                                               : QString(),
+            tr("Go there"), [this, bytes = answer->plan->smallestFeasibleBytes] { Q_EMIT smallestRequested(bytes); });
     if (remedies && remedies->generation == answer->generation) {
         for (std::size_t i = 0; i < remedies->list.size() && i < 7; ++i) {
             const planner::Remedy& remedy = remedies->list[i];
             add(QString::fromStdString(remedy.change), tr("peak %1").arg(gibText(remedy.peakBytes, 2)),
-                rateText(remedy.samplesPerSecond * unitsPerSample(*remedy.request.graph)) + ' ' + rateUnit(*remedy.request.graph),
-                remedy.changesNumerics ? tr("changes numerics") : QString(), tr("Apply"), [this, i] { Q_EMIT remedyChosen(static_cast<int>(i)); });
+                rateText(remedy.samplesPerSecond * unitsPerSample(*remedy.request.graph)) + ' ' +
+                    rateUnit(*remedy.request.graph),
+                remedy.changesNumerics ? tr("changes numerics") : QString(), tr("Apply"),
+                [this, i] { Q_EMIT remedyChosen(static_cast<int>(i)); });
         }
         if (remedies->list.empty())
             grid->addWidget(makeLabel(tr("No single change makes it fit."), "secondary", table), row, 0, 1, 5);

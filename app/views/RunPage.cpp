@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/views/RunPage.h"
 
+#include "app/look/Theme.h"
+#include "app/run/Trainer.h"
+#include "app/tables/OperatorTable.h"
+#include "app/tables/RunTables.h"
+#include "app/views/Card.h"
+#include "app/views/DataTable.h"
+#include "app/views/LossChart.h"
+
 #include <QHBoxLayout>
 #include <QHeaderView>
 #include <QLabel>
@@ -9,14 +17,6 @@
 #include <QPushButton>
 #include <QScrollBar>
 #include <QVBoxLayout>
-
-#include "app/look/Theme.h"
-#include "app/run/Trainer.h"
-#include "app/tables/OperatorTable.h"
-#include "app/tables/RunTables.h"
-#include "app/views/Card.h"
-#include "app/views/DataTable.h"
-#include "app/views/LossChart.h"
 
 namespace shardscope::app {
 
@@ -100,8 +100,9 @@ void RunPage::refresh() {
     const auto state = m_trainer.state();
     if (state == Trainer::State::Idle)
         m_headline->setText(tr("No run yet"));
-    m_folder->setText(state == Trainer::State::Idle ? tr("Train starts one from the plan; File > Attach to run follows one that exists")
-                                                    : m_trainer.runDirectory());
+    m_folder->setText(state == Trainer::State::Idle
+                          ? tr("Train starts one from the plan; File > Attach to run follows one that exists")
+                          : m_trainer.runDirectory());
     m_stop->setEnabled(m_trainer.isActive());
     m_stop->setText(state == Trainer::State::Stopping ? tr("Stop at once") : tr("Stop"));
     m_progress->setVisible(m_trainer.isActive());

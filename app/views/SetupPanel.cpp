@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/views/SetupPanel.h"
 
+#include "app/document/Document.h"
+#include "app/look/Theme.h"
+#include "app/look/Units.h"
+#include "app/work/Planning.h"
+
 #include <QCheckBox>
 #include <QGridLayout>
 #include <QHBoxLayout>
@@ -8,11 +13,6 @@
 #include <QPushButton>
 #include <QScrollArea>
 #include <QScrollBar>
-
-#include "app/document/Document.h"
-#include "app/look/Theme.h"
-#include "app/look/Units.h"
-#include "app/work/Planning.h"
 
 namespace shardscope::app {
 
@@ -45,8 +45,9 @@ void FactRows::setFacts(const std::vector<Fact>& facts) {
 }
 
 SetupPanel::SetupPanel(Document& document, QWidget* parent)
-    : QWidget(parent), m_document(document), m_graphFacts(new FactRows(this)), m_graphNotes(makeLabel({}, "small", this)),
-      m_clusterFacts(new FactRows(this)), m_clusterNotes(makeLabel({}, "small", this)) {
+    : QWidget(parent), m_document(document), m_graphFacts(new FactRows(this)),
+      m_graphNotes(makeLabel({}, "small", this)), m_clusterFacts(new FactRows(this)),
+      m_clusterNotes(makeLabel({}, "small", this)) {
     setFixedWidth(232);
     const auto link = [this](const QString& text, const QString& hint, auto signal) {
         auto* button = new QPushButton(text, this);
@@ -117,11 +118,16 @@ void SetupPanel::showGraph() {
         std::int64_t inBlocks = 0;
         for (const contract::Operator& op : graph->operators)
             inBlocks += op.block >= 0 ? 1 : 0;
-        facts.push_back({tr("Blocks"), inBlocks % blocks == 0 ? tr("%1 × %2 operators").arg(blocks).arg(inBlocks / blocks) : QString::number(blocks), {}, false});
+        facts.push_back({tr("Blocks"),
+                         inBlocks % blocks == 0 ? tr("%1 × %2 operators").arg(blocks).arg(inBlocks / blocks)
+                                                : QString::number(blocks),
+                         {},
+                         false});
     } else {
         facts.push_back({tr("Operators"), QString::number(graph->operators.size()), {}, false});
     }
-    facts.push_back({tr("Family"), QString::fromStdString(graph->family), QString::fromStdString(graph->source), false});
+    facts.push_back(
+        {tr("Family"), QString::fromStdString(graph->family), QString::fromStdString(graph->source), false});
     m_graphFacts->setFacts(facts);
     QString notes;
     if (parameters.duplicated > 0)
@@ -146,25 +152,32 @@ void SetupPanel::showCluster() {
     QString reserve;
     bool isMeasured = !cluster.reserve.empty();
     for (const contract::ReserveLine& line : cluster.reserve) {
-        reserve += (reserve.isEmpty() ? "" : "\n") +
-                   tr("%1: %2, %3").arg(QString::fromStdString(line.what), bytesText(line.bytes), QString::fromStdString(line.source));
+        reserve += (reserve.isEmpty() ? "" : "\n") + tr("%1: %2, %3")
+                                                         .arg(QString::fromStdString(line.what), bytesText(line.bytes),
+                                                              QString::fromStdString(line.source));
         isMeasured = isMeasured && line.source == "measured";
     }
     const bool isBf16 = cluster.device.flopsBf16 > 0;
     std::vector<FactRows::Fact> facts{
         {tr("Devices"),
-         cluster.nodes > 1 ? tr("%1 × %2").arg(cluster.nodes).arg(cluster.devicesPerNode) : QString::number(cluster.devices()),
+         cluster.nodes > 1 ? tr("%1 × %2").arg(cluster.nodes).arg(cluster.devicesPerNode)
+                           : QString::number(cluster.devices()),
          QString::fromStdString(cluster.device.name), false},
         {tr("Memory"), tr("%1 each").arg(bytesText(cluster.device.memoryBytes)), tr("What the driver reports"), true}};
     if (cluster.devices() > 1)
-        facts.push_back({cluster.nodes > 1 ? tr("Link inside") : tr("Link"), bandwidthText(cluster.inside.bytesPerSecond),
-                         tr("Per device and direction, latency %1").arg(secondsText(cluster.inside.latencySeconds)), false});
+        facts.push_back(
+            {cluster.nodes > 1 ? tr("Link inside") : tr("Link"), bandwidthText(cluster.inside.bytesPerSecond),
+             tr("Per device and direction, latency %1").arg(secondsText(cluster.inside.latencySeconds)), false});
     if (cluster.nodes > 1)
         facts.push_back({tr("Link between"), bandwidthText(cluster.between.bytesPerSecond),
-                         tr("Per device and direction, latency %1").arg(secondsText(cluster.between.latencySeconds)), false});
+                         tr("Per device and direction, latency %1").arg(secondsText(cluster.between.latencySeconds)),
+                         false});
     facts.push_back({isBf16 ? tr("bf16 matmul") : tr("fp32 matmul"),
-                     flopsText(isBf16 ? cluster.device.flopsBf16 : cluster.device.flopsFp32), tr("Sustained, per device"), false});
-    facts.push_back({tr("Reserve"), tr("%1 %2").arg(bytesText(cluster.reserveBytes()), isMeasured ? tr("measured") : tr("assumed")), reserve, false});
+                     flopsText(isBf16 ? cluster.device.flopsBf16 : cluster.device.flopsFp32),
+                     tr("Sustained, per device"), false});
+    facts.push_back({tr("Reserve"),
+                     tr("%1 %2").arg(bytesText(cluster.reserveBytes()), isMeasured ? tr("measured") : tr("assumed")),
+                     reserve, false});
     m_clusterFacts->setFacts(facts);
     m_clusterNotes->setText(tr("Rates: %1").arg(QString::fromStdString(cluster.source)));
     m_clusterNotes->setVisible(!cluster.source.empty());

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "app/views/Card.h"
+
 #include <QWidget>
 
 #include <functional>
-
-#include "app/views/Card.h"
 
 class QCheckBox;
 class QComboBox;
@@ -59,9 +59,10 @@ private:
         std::function<QString()> automaticText;
     };
     void addField(QGridLayout* grid, const QString& name, const QStringList& items, bool isEditable,
-                  const std::function<bool(Choices&, const QString&)>& apply, const std::function<void(Choices&)>& reset,
-                  const std::function<bool(const Choices&)>& isOwn, const std::function<QString(const Choices&)>& ownText,
-                  const std::function<QString()>& automaticText, const QString& hint);
+                  const std::function<bool(Choices&, const QString&)>& apply,
+                  const std::function<void(Choices&)>& reset, const std::function<bool(const Choices&)>& isOwn,
+                  const std::function<QString(const Choices&)>& ownText, const std::function<QString()>& automaticText,
+                  const QString& hint);
     void buildTraining(Card* card);
     void showGraph();
     void showCluster();

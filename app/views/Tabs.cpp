@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/views/Tabs.h"
 
+#include "app/look/Theme.h"
+
 #include <QKeyEvent>
 #include <QMouseEvent>
 #include <QPainter>
-
-#include "app/look/Theme.h"
 
 namespace shardscope::app {
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/views/TrainCard.h"
 
+#include "app/look/Theme.h"
+
 #include <QComboBox>
 #include <QFileDialog>
 #include <QGraphicsDropShadowEffect>
@@ -14,13 +16,12 @@
 #include <QStyle>
 #include <QVBoxLayout>
 
-#include "app/look/Theme.h"
-
 namespace shardscope::app {
 
 TrainCard::TrainCard(QWidget* parent)
     : Card(tr("Train"), parent), m_data(new QComboBox(this)), m_steps(new QSpinBox(this)), m_rate(new QLineEdit(this)),
-      m_seed(new QSpinBox(this)), m_every(new QSpinBox(this)), m_directory(new QLineEdit(this)), m_start(new QPushButton(this)) {
+      m_seed(new QSpinBox(this)), m_every(new QSpinBox(this)), m_directory(new QLineEdit(this)),
+      m_start(new QPushButton(this)) {
     setFixedWidth(380);
     m_data->setEditable(true);
     m_data->addItem(QStringLiteral("builtin:addition"));
@@ -54,7 +55,8 @@ TrainCard::TrainCard(QWidget* parent)
         connect(button, &QPushButton::clicked, this, choose);
         return button;
     };
-    const auto pick = [this](QFileDialog::FileMode mode, const QString& title, const std::function<void(const QString&)>& take) {
+    const auto pick = [this](QFileDialog::FileMode mode, const QString& title,
+                             const std::function<void(const QString&)>& take) {
         auto* dialog = new QFileDialog(this, title);
         dialog->setAttribute(Qt::WA_DeleteOnClose);
         dialog->setFileMode(mode);
@@ -62,7 +64,8 @@ TrainCard::TrainCard(QWidget* parent)
         dialog->open();
     };
     add(tr("Data"), m_data, folderButton(tr("Choose a text file"), [this, pick] {
-            pick(QFileDialog::ExistingFile, tr("Training data"), [this](const QString& path) { m_data->setCurrentText(path); });
+            pick(QFileDialog::ExistingFile, tr("Training data"),
+                 [this](const QString& path) { m_data->setCurrentText(path); });
         }));
     add(tr("Steps"), m_steps);
     add(tr("Learning rate"), m_rate);

@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/document/Document.h"
+#include "app/look/Theme.h"
+#include "app/look/Units.h"
+#include "app/views/SetupPanel.h"
+#include "runtime/contract/Preset.h"
+
 #include <QCheckBox>
 #include <QComboBox>
 #include <QGridLayout>
@@ -9,12 +15,6 @@
 #include <QStyle>
 #include <QStylePainter>
 #include <QToolButton>
-
-#include "app/document/Document.h"
-#include "app/look/Theme.h"
-#include "app/look/Units.h"
-#include "app/views/SetupPanel.h"
-#include "runtime/contract/Preset.h"
 
 namespace shardscope::app {
 
@@ -29,7 +29,9 @@ std::optional<std::int64_t> readCount(const QString& text) {
     return isNumber && value > 0 && value < (qlonglong{1} << 24) ? std::optional<std::int64_t>(value) : std::nullopt;
 }
 
-bool isAuto(const QString& text) { return text.trimmed().isEmpty() || text.trimmed().startsWith(SetupPanel::tr("auto")); }
+bool isAuto(const QString& text) {
+    return text.trimmed().isEmpty() || text.trimmed().startsWith(SetupPanel::tr("auto"));
+}
 
 void mark(QWidget* widget, const char* property, bool value) {
     if (widget->property(property).isValid() && widget->property(property).toBool() == value)
@@ -165,8 +167,9 @@ void SetupPanel::buildTraining(Card* card) {
         [plan] { return plan() ? QString::fromStdString(plan()->training.precision) : tr("auto"); },
         tr("Precision and optimizer: bytes stored per parameter"));
     addField(
-        grid, tr("Sequence"), {tr("auto"), "512", "1024", "2048", "4096", "8192"}, true, number({}, &Choices::sequence, 0),
-        [](Choices& c) { c.sequence = 0; }, [](const Choices& c) { return c.sequence > 0; },
+        grid, tr("Sequence"), {tr("auto"), "512", "1024", "2048", "4096", "8192"}, true,
+        number({}, &Choices::sequence, 0), [](Choices& c) { c.sequence = 0; },
+        [](const Choices& c) { return c.sequence > 0 && c.graph && c.sequence != c.graph->sequence; },
         [](const Choices& c) { return countText(c.sequence); },
         [this] { return m_document.choices().graph ? countText(m_document.choices().graph->sequence) : QString(); },
         tr("Tokens of one sample"));

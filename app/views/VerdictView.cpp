@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/views/VerdictView.h"
 
+#include "app/look/Theme.h"
+#include "app/look/Units.h"
+#include "app/views/PeakBarView.h"
+
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QPainter>
 #include <QPushButton>
-
-#include "app/look/Theme.h"
-#include "app/look/Units.h"
-#include "app/views/PeakBarView.h"
 
 namespace shardscope::app {
 
@@ -64,7 +64,8 @@ void VerdictView::setAnswer(const AnswerPointer& answer, const ComparisonPointer
     m_remedy->setText(tr("Go to the smallest, %1").arg(gibText(m_verdict.remedyBytes, 2)));
     m_bar->setPlan(answer ? answer->plan : nullptr, answer ? answer->choices->cardBytes() : 0);
     m_bar->setVisible(answer && answer->plan);
-    setAccessibleDescription(m_verdict.headline + ' ' + m_verdict.detail + ". " + m_verdict.rate + ' ' + m_verdict.numbers);
+    setAccessibleDescription(m_verdict.headline + ' ' + m_verdict.detail + ". " + m_verdict.rate + ' ' +
+                             m_verdict.numbers);
     update();
 }
 
@@ -76,8 +77,11 @@ void VerdictView::paintEvent(QPaintEvent* event) {
     QColor fill = colors.secondary;
     Glyph glyph = Glyph::Check;
     switch (m_verdict.kind) {
-    case VerdictKind::Waiting: return;
-    case VerdictKind::Fits: fill = colors.good; break;
+    case VerdictKind::Waiting:
+        return;
+    case VerdictKind::Fits:
+        fill = colors.good;
+        break;
     case VerdictKind::Tight:
         fill = colors.tight;
         glyph = Glyph::Warning;

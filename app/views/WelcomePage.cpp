@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/views/WelcomePage.h"
 
+#include "app/look/Theme.h"
+#include "app/views/Card.h"
+
 #include <QAbstractButton>
 #include <QFileInfo>
 #include <QHBoxLayout>
@@ -9,9 +12,6 @@
 #include <QPainterPath>
 #include <QPushButton>
 #include <QVBoxLayout>
-
-#include "app/look/Theme.h"
-#include "app/views/Card.h"
 
 namespace shardscope::app {
 
@@ -54,7 +54,8 @@ private:
         painter.setPen(Qt::NoPen);
         if (m_picture == 2) {
             QPainterPath path(QPointF(box.left(), box.top() + 6));
-            path.cubicTo(box.left() + box.width() * 0.25, box.bottom() - 8, box.center().x(), box.bottom() - 10, box.right(), box.bottom() - 5);
+            path.cubicTo(box.left() + box.width() * 0.25, box.bottom() - 8, box.center().x(), box.bottom() - 10,
+                         box.right(), box.bottom() - 5);
             painter.strokePath(path, QPen(colors.accent, 2.5, Qt::SolidLine, Qt::RoundCap));
             painter.fillRect(QRectF(box.left(), box.bottom() - 1, box.width(), 1), colors.line);
             return;
@@ -68,7 +69,9 @@ private:
             const double heights[4] = {isTall ? 18.0 : 7, isTall ? 9.0 : 4, isTall ? 12.0 : 5, isTall ? 20.0 : 22};
             const double shift = m_picture == 1 && i >= 8 ? 6 : 0;
             for (int part = 0; part < 4; ++part) {
-                painter.fillRect(QRectF(box.left() + i * (step - 0.4) + shift, y - heights[part], step - 2.4, heights[part]), fills[part]);
+                painter.fillRect(
+                    QRectF(box.left() + i * (step - 0.4) + shift, y - heights[part], step - 2.4, heights[part]),
+                    fills[part]);
                 y -= heights[part];
             }
         }
@@ -83,17 +86,21 @@ WelcomePage::WelcomePage(QWidget* parent) : QWidget(parent) {
     setObjectName("page");
     auto* title = new QLabel(tr("Does it fit, how fast will it be, and which part costs what?"), this);
     title->setStyleSheet(QStringLiteral("font-size: 24px; font-weight: 600;"));
-    auto* text = makeLabel(tr("Open a folder with a config.json, or start with an example. Everything works offline."), "secondary", this);
+    auto* text = makeLabel(tr("Open a folder with a config.json, or start with an example. Everything works offline."),
+                           "secondary", this);
 
     struct Example {
         QString title, text, graph, cluster;
         bool train;
     };
     const Example examples[] = {
-        {tr("Plan GPT-2 XL for 8 cards"), tr("1.6 billion parameters on eight TITANs over PCIe 3. Drag the memory budget."), "gpt2-xl",
-         "8x-titan-pcie3", false},
-        {tr("Plan Llama 3.1 8B for 2 × 8"), tr("Two nodes of eight H100 with a slower link between them."), "llama-3.1-8b", "2x8-h100", false},
-        {tr("Train a small GPT here"), tr("Plans a small network for this machine's cores and trains it in about a minute."), "demo-small", "local",
+        {tr("Plan GPT-2 XL for 8 cards"),
+         tr("1.6 billion parameters on eight TITANs over PCIe 3. Drag the memory budget."), "gpt2-xl", "8x-titan-pcie3",
+         false},
+        {tr("Plan Llama 3.1 8B for 2 × 8"), tr("Two nodes of eight H100 with a slower link between them."),
+         "llama-3.1-8b", "2x8-h100", false},
+        {tr("Train a small GPT here"),
+         tr("Plans a small network for this machine's cores and trains it in about a minute."), "demo-small", "local",
          true},
     };
     auto* cards = new QHBoxLayout;
@@ -101,7 +108,8 @@ WelcomePage::WelcomePage(QWidget* parent) : QWidget(parent) {
     int index = 0;
     for (const Example& example : examples) {
         auto* card = new ExampleCard(example.title, example.text, index++, this);
-        connect(card, &QAbstractButton::clicked, this, [this, example] { Q_EMIT exampleChosen(example.graph, example.cluster, example.train); });
+        connect(card, &QAbstractButton::clicked, this,
+                [this, example] { Q_EMIT exampleChosen(example.graph, example.cluster, example.train); });
         cards->addWidget(card);
     }
     cards->addStretch();

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/window/Actions.h"
 
-#include <QActionGroup>
-#include <QApplication>
-#include <QFileInfo>
-#include <QMenu>
-#include <QMenuBar>
-
 #include "app/look/Theme.h"
 #include "app/views/MessageStrip.h"
 #include "app/views/OperatorMap.h"
 #include "app/views/PlanPage.h"
 #include "app/window/MainWindow.h"
+
+#include <QActionGroup>
+#include <QApplication>
+#include <QFileInfo>
+#include <QMenu>
+#include <QMenuBar>
 
 namespace shardscope::app {
 
@@ -75,13 +75,16 @@ void Actions::buildEdit() {
 void Actions::buildView() {
     QMenu* menu = m_window.menuBar()->addMenu(tr("&View"));
     auto* group = new QActionGroup(this);
-    const std::pair<QString, Lightness> choices[] = {{tr("Lightness of the &system"), Lightness::System}, {tr("&Light"), Lightness::Light}, {tr("&Dark"), Lightness::Dark}};
+    const std::pair<QString, Lightness> choices[] = {{tr("Lightness of the &system"), Lightness::System},
+                                                     {tr("&Light"), Lightness::Light},
+                                                     {tr("&Dark"), Lightness::Dark}};
     for (const auto& [text, lightness] : choices) {
         QAction* action = add(menu, text, {}, [this, value = lightness] { m_theme.choose(value); });
         action->setCheckable(true);
         action->setChecked(m_theme.chosen() == lightness);
         group->addAction(action);
-        connect(&m_theme, &Theme::changed, action, [this, action, value = lightness] { action->setChecked(m_theme.chosen() == value); });
+        connect(&m_theme, &Theme::changed, action,
+                [this, action, value = lightness] { action->setChecked(m_theme.chosen() == value); });
     }
     menu->addSeparator();
     QAction* fold = add(menu, tr("&Fold equal blocks"), QKeySequence(tr("Ctrl+Shift+F")), [] {});
@@ -96,8 +99,10 @@ void Actions::buildView() {
 void Actions::buildPlan() {
     QMenu* menu = m_window.menuBar()->addMenu(tr("&Plan"));
     add(menu, tr("Show the &plan"), QKeySequence(tr("Ctrl+1")), [this] { m_window.showMode(0); });
-    add(menu, tr("&Keep this plan for comparison"), QKeySequence(tr("Ctrl+D")), [this] { m_window.document().savePlan(); });
-    add(menu, tr("Use the whole &card"), {}, [this] { m_window.document().setBudget(m_window.document().choices().cardBytes()); });
+    add(menu, tr("&Keep this plan for comparison"), QKeySequence(tr("Ctrl+D")),
+        [this] { m_window.document().savePlan(); });
+    add(menu, tr("Use the whole &card"), {},
+        [this] { m_window.document().setBudget(m_window.document().choices().cardBytes()); });
     add(menu, tr("&Unpin everything"), {}, [this] {
         m_window.document().change(tr("Unpin everything"), [](Choices& choices) {
             choices.pins.clear();
@@ -127,7 +132,8 @@ std::vector<CommandPalette::Entry> Actions::entries() const {
     for (QAction* action : m_commands) {
         QString name = action->text();
         name.remove('&');
-        entries.push_back({name, action->shortcut().toString(QKeySequence::NativeText), [action] { action->trigger(); }});
+        entries.push_back(
+            {name, action->shortcut().toString(QKeySequence::NativeText), [action] { action->trigger(); }});
     }
     const auto& graph = m_window.document().choices().graph;
     if (graph)

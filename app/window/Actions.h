@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "app/views/CommandPalette.h"
+
 #include <QObject>
 
 #include <vector>
-
-#include "app/views/CommandPalette.h"
 
 class QAction;
 class QMenu;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include <QDir>
-#include <QFileDialog>
-#include <QFileInfo>
-#include <QSettings>
-
 #include "app/document/SessionFile.h"
 #include "app/views/MessageStrip.h"
 #include "app/views/WelcomePage.h"
 #include "app/window/MainWindow.h"
 #include "runtime/contract/Json.h"
 #include "runtime/contract/Plan.h"
+
+#include <QDir>
+#include <QFileDialog>
+#include <QFileInfo>
+#include <QSettings>
 
 namespace shardscope::app {
 
@@ -19,7 +19,8 @@ constexpr int kMostRecent = 10;
 const QString kRecentKey = QStringLiteral("recent");
 
 /// A file dialog that does not block: it lives in the window until it is answered.
-QFileDialog* openDialog(QWidget* parent, const QString& title, QFileDialog::FileMode mode, QFileDialog::AcceptMode accept, const QString& filter) {
+QFileDialog* openDialog(QWidget* parent, const QString& title, QFileDialog::FileMode mode,
+                        QFileDialog::AcceptMode accept, const QString& filter) {
     auto* dialog = new QFileDialog(parent, title, {}, filter);
     dialog->setAttribute(Qt::WA_DeleteOnClose);
     dialog->setFileMode(mode);
@@ -31,9 +32,10 @@ QFileDialog* openDialog(QWidget* parent, const QString& title, QFileDialog::File
 } // namespace
 
 void MainWindow::openPathByDialog(bool folder) {
-    auto* dialog = openDialog(this, folder ? tr("Open a graph folder") : tr("Open"), folder ? QFileDialog::Directory : QFileDialog::ExistingFile,
-                              QFileDialog::AcceptOpen,
-                              folder ? QString() : tr("Graphs, clusters, plans and sessions (*.json *.shardscope);;All files (*)"));
+    auto* dialog = openDialog(this, folder ? tr("Open a graph folder") : tr("Open"),
+                              folder ? QFileDialog::Directory : QFileDialog::ExistingFile, QFileDialog::AcceptOpen,
+                              folder ? QString()
+                                     : tr("Graphs, clusters, plans and sessions (*.json *.shardscope);;All files (*)"));
     connect(dialog, &QFileDialog::fileSelected, this, [this](const QString& path) {
         m_openingPath = path;
         m_document.openPath(path);
@@ -47,7 +49,8 @@ void MainWindow::saveSessionByDialog(bool askAlways) {
         m_document.saveSession(m_document.sessionPath());
         return;
     }
-    auto* dialog = openDialog(this, tr("Save session"), QFileDialog::AnyFile, QFileDialog::AcceptSave, tr("Sessions (*.shardscope)"));
+    auto* dialog = openDialog(this, tr("Save session"), QFileDialog::AnyFile, QFileDialog::AcceptSave,
+                              tr("Sessions (*.shardscope)"));
     dialog->setDefaultSuffix(QStringLiteral("shardscope"));
     connect(dialog, &QFileDialog::fileSelected, this, [this](const QString& path) {
         if (m_document.saveSession(path))
@@ -61,12 +64,14 @@ void MainWindow::savePlanByDialog() {
         m_messages->showMessage(tr("There is no plan to save: nothing fits this budget."));
         return;
     }
-    auto* dialog = openDialog(this, tr("Save plan"), QFileDialog::AnyFile, QFileDialog::AcceptSave, tr("Plans (*.json)"));
+    auto* dialog =
+        openDialog(this, tr("Save plan"), QFileDialog::AnyFile, QFileDialog::AcceptSave, tr("Plans (*.json)"));
     dialog->setDefaultSuffix(QStringLiteral("json"));
     dialog->selectFile(QString::fromStdString(answer->plan->request.graph->name) + QStringLiteral(".plan.json"));
     connect(dialog, &QFileDialog::fileSelected, this, [this, answer](const QString& path) {
         const contract::Plan plan = planner::emitPlan(*answer->plan, "shardscope " SHARDSCOPE_VERSION);
-        if (const auto written = contract::writeFileAtomically(path.toStdString(), contract::formatPlan(plan)); !written)
+        if (const auto written = contract::writeFileAtomically(path.toStdString(), contract::formatPlan(plan));
+            !written)
             m_messages->showMessage(QString::fromStdString(written.error().message));
         else
             addRecent(path);
@@ -81,7 +86,9 @@ void MainWindow::attachByDialog() {
     });
 }
 
-QStringList MainWindow::recentFiles() const { return QSettings().value(kRecentKey).toStringList(); }
+QStringList MainWindow::recentFiles() const {
+    return QSettings().value(kRecentKey).toStringList();
+}
 
 void MainWindow::addRecent(const QString& path) {
     QStringList files = recentFiles();

@@ -1,16 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/window/MainWindow.h"
 
-#include <QCloseEvent>
-#include <QDir>
-#include <QDropEvent>
-#include <QFileInfo>
-#include <QLabel>
-#include <QMimeData>
-#include <QStackedWidget>
-#include <QStatusBar>
-#include <QVBoxLayout>
-
 #include "app/document/Verdict.h"
 #include "app/look/Theme.h"
 #include "app/look/Units.h"
@@ -28,6 +18,16 @@
 #include "app/window/Actions.h"
 #include "app/window/ToolBar.h"
 #include "app/work/Planning.h"
+
+#include <QCloseEvent>
+#include <QDir>
+#include <QDropEvent>
+#include <QFileInfo>
+#include <QLabel>
+#include <QMimeData>
+#include <QStackedWidget>
+#include <QStatusBar>
+#include <QVBoxLayout>
 
 namespace shardscope::app {
 
@@ -84,6 +84,7 @@ void MainWindow::build() {
     column->addWidget(m_toolBar);
     column->addLayout(body, 1);
     setCentralWidget(page);
+    page->setAccessibleName(tr("Shardscope"));
     page->setFocusPolicy(Qt::ClickFocus);
     page->setFocus();
 
@@ -110,10 +111,11 @@ void MainWindow::wire() {
     connect(m_trainCard, &TrainCard::startRequested, this, &MainWindow::startTraining);
     connect(m_welcome, &WelcomePage::openRequested, this, [this] { openPathByDialog(true); });
     connect(m_welcome, &WelcomePage::recentChosen, &m_document, &Document::openPath);
-    connect(m_welcome, &WelcomePage::exampleChosen, this, [this](const QString& graph, const QString& cluster, bool train) {
-        m_trainWhenAnswered = train;
-        m_document.open(graph, cluster, 0, train ? 16 : 0);
-    });
+    connect(m_welcome, &WelcomePage::exampleChosen, this,
+            [this](const QString& graph, const QString& cluster, bool train) {
+                m_trainWhenAnswered = train;
+                m_document.open(graph, cluster, 0, train ? 16 : 0);
+            });
     connect(&m_document, &Document::openFailed, this, [this](const QString& message) {
         m_trainWhenAnswered = false;
         m_messages->showMessage(message);
@@ -178,12 +180,14 @@ void MainWindow::showStatus() {
     const auto answer = m_document.answer();
     QString proof;
     if (m_document.isOpen() && answer && answer->plan)
-        proof = tr("%1 · solved in %2").arg(proofText(*answer->plan), secondsText(answer->plan->solveMilliseconds / 1e3));
+        proof =
+            tr("%1 · solved in %2").arg(proofText(*answer->plan), secondsText(answer->plan->solveMilliseconds / 1e3));
     m_proof->setText(proof);
     QStringList activity;
     if (m_document.isOpen() && m_document.planning().isBusy())
         activity << tr("planning");
-    if (m_document.isOpen() && answer && answer->planner && (!m_document.surroundings() || !m_document.surroundings()->isFinal))
+    if (m_document.isOpen() && answer && answer->planner &&
+        (!m_document.surroundings() || !m_document.surroundings()->isFinal))
         activity << tr("computing the frontier");
     if (m_trainer.isActive())
         activity << tr("training: %1").arg(m_trainer.record().headline());
@@ -216,7 +220,9 @@ void MainWindow::startTraining(const TrainSettings& settings) {
     m_runPage->setFocus(Qt::OtherFocusReason);
 }
 
-void MainWindow::replanHere() { m_document.replanForThisMachine(); }
+void MainWindow::replanHere() {
+    m_document.replanForThisMachine();
+}
 
 void MainWindow::placeOverlays() {
     const QWidget* page = centralWidget();
@@ -256,20 +262,19 @@ void MainWindow::closeEvent(QCloseEvent* event) {
         return;
     }
     event->ignore();
-    m_messages->showMessage(tr("A run is going on."),
-                            {{tr("Stop and save"),
-                              [this] {
-                                  m_mayClose = true;
-                                  m_trainer.stop();
-                              },
-                              true},
-                             {tr("Leave it running"),
-                              [this] {
-                                  m_trainer.leaveRunning();
-                                  close();
-                              },
-                              false},
-                             {tr("Do not close"), [] {}, false}});
+    m_messages->showMessage(tr("A run is going on."), {{tr("Stop and save"),
+                                                        [this] {
+                                                            m_mayClose = true;
+                                                            m_trainer.stop();
+                                                        },
+                                                        true},
+                                                       {tr("Leave it running"),
+                                                        [this] {
+                                                            m_trainer.leaveRunning();
+                                                            close();
+                                                        },
+                                                        false},
+                                                       {tr("Do not close"), [] {}, false}});
 }
 
 } // namespace shardscope::app

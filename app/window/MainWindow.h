@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "app/document/Document.h"
+#include "app/run/Trainer.h"
+
 #include <QMainWindow>
 
 #include <optional>
-
-#include "app/document/Document.h"
-#include "app/run/Trainer.h"
 
 class QLabel;
 class QStackedWidget;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/window/Startup.h"
 
-#include <QFileInfo>
-
 #include "app/document/SessionFile.h"
 #include "app/window/MainWindow.h"
 #include "runtime/contract/Bytes.h"
 
+#include <QFileInfo>
+
 namespace shardscope::app {
 
-contract::Result<void> openAtStart(MainWindow& window, const QString& source, const QString& cluster, const QString& memory) {
+contract::Result<void> openAtStart(MainWindow& window, const QString& source, const QString& cluster,
+                                   const QString& memory) {
     std::int64_t budget = 0;
     if (!memory.isEmpty()) {
         const auto bytes = contract::parseBytes(memory.toStdString());

@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/window/ToolBar.h"
 
+#include "app/document/Document.h"
+#include "app/look/Theme.h"
+#include "app/views/Card.h"
+#include "app/views/Tabs.h"
+#include "planner/cluster/Clusters.h"
+#include "planner/readers/Readers.h"
+
 #include <QAbstractItemView>
 #include <QComboBox>
 #include <QHBoxLayout>
@@ -10,19 +17,13 @@
 #include <QSignalBlocker>
 #include <QToolButton>
 
-#include "app/document/Document.h"
-#include "app/look/Theme.h"
-#include "app/views/Card.h"
-#include "app/views/Tabs.h"
-#include "planner/cluster/Clusters.h"
-#include "planner/readers/Readers.h"
-
 namespace shardscope::app {
 
 namespace {
 
 /// Shows the bundled entries and, first, what is open when it is none of them.
-void fill(QComboBox* box, const std::vector<planner::ZooEntry>& entries, const QString& current, const QString& currentTitle) {
+void fill(QComboBox* box, const std::vector<planner::ZooEntry>& entries, const QString& current,
+          const QString& currentTitle) {
     const QSignalBlocker blocker(box);
     box->clear();
     for (const planner::ZooEntry& entry : entries)
@@ -38,8 +39,9 @@ void fill(QComboBox* box, const std::vector<planner::ZooEntry>& entries, const Q
 } // namespace
 
 ToolBar::ToolBar(Document& document, QWidget* parent)
-    : QWidget(parent), m_document(document), m_graph(new QComboBox(this)), m_cluster(new QComboBox(this)), m_undo(new QToolButton(this)),
-      m_redo(new QToolButton(this)), m_mode(new SegmentedSwitch({tr("Plan"), tr("Run")}, this)), m_save(new QPushButton(tr("Save plan"), this)),
+    : QWidget(parent), m_document(document), m_graph(new QComboBox(this)), m_cluster(new QComboBox(this)),
+      m_undo(new QToolButton(this)), m_redo(new QToolButton(this)),
+      m_mode(new SegmentedSwitch({tr("Plan"), tr("Run")}, this)), m_save(new QPushButton(tr("Save plan"), this)),
       m_search(new QPushButton(this)), m_reason(new ElidedLabel(this)),
       m_replan(new QPushButton(tr("Re-plan for this machine"), this)), m_train(new QPushButton(tr("Train"), this)) {
     setFixedHeight(44);
@@ -101,8 +103,10 @@ ToolBar::ToolBar(Document& document, QWidget* parent)
     row->addLayout(reason, 4);
     row->addWidget(m_train);
 
-    connect(m_graph, &QComboBox::activated, this, [this](int index) { m_document.openGraph(m_graph->itemData(index).toString()); });
-    connect(m_cluster, &QComboBox::activated, this, [this](int index) { m_document.openCluster(m_cluster->itemData(index).toString()); });
+    connect(m_graph, &QComboBox::activated, this,
+            [this](int index) { m_document.openGraph(m_graph->itemData(index).toString()); });
+    connect(m_cluster, &QComboBox::activated, this,
+            [this](int index) { m_document.openCluster(m_cluster->itemData(index).toString()); });
     QUndoStack& stack = document.undoStack();
     connect(m_undo, &QToolButton::clicked, &stack, &QUndoStack::undo);
     connect(m_redo, &QToolButton::clicked, &stack, &QUndoStack::redo);
@@ -144,7 +148,8 @@ void ToolBar::showChoices() {
          choices.graph ? QString::fromStdString(choices.graph->title) : QString());
     std::vector<planner::ZooEntry> clusters = planner::bundledClusters();
     clusters.push_back({"local", tr("This machine").toStdString(), {}});
-    fill(m_cluster, clusters, QString::fromStdString(choices.clusterArgument), QString::fromStdString(choices.cluster.title));
+    fill(m_cluster, clusters, QString::fromStdString(choices.clusterArgument),
+         QString::fromStdString(choices.cluster.title));
     m_graph->setPlaceholderText(tr("Choose a graph"));
     m_cluster->setPlaceholderText(tr("Choose a cluster"));
     m_save->setEnabled(choices.isComplete());
@@ -162,7 +167,9 @@ void ToolBar::setTrainCheck(const TrainCheck& check, bool isRunning) {
     m_replan->setVisible(showReason && check.canReplan);
 }
 
-void ToolBar::setMode(int mode) { m_mode->setCurrent(mode); }
+void ToolBar::setMode(int mode) {
+    m_mode->setCurrent(mode);
+}
 
 void ToolBar::paintEvent(QPaintEvent*) {
     const Colors& colors = colorsOf(this);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include <QWidget>
-
 #include "app/run/TrainCheck.h"
+
+#include <QWidget>
 
 class QComboBox;
 class QLabel;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "app/document/Choices.h"
+#include "planner/search/Planner.h"
+#include "planner/search/Remedies.h"
+
 #include <QString>
 
 #include <cstdint>
 #include <memory>
 #include <vector>
-
-#include "app/document/Choices.h"
-#include "planner/search/Planner.h"
-#include "planner/search/Remedies.h"
 
 namespace shardscope::app {
 

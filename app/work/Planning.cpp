@@ -34,9 +34,8 @@ void Planning::ask(const ChoicesPointer& choices, bool hurried) {
     m_asked = choices;
     ++m_generation;
     setBusy(true);
-    m_solver.submit([this, choices, generation = m_generation, revision = m_revision, hurried](const std::stop_token& stop) {
-        solve(choices, generation, revision, hurried, stop);
-    });
+    m_solver.submit([this, choices, generation = m_generation, revision = m_revision,
+                     hurried](const std::stop_token& stop) { solve(choices, generation, revision, hurried, stop); });
 }
 
 void Planning::solve(const ChoicesPointer& choices, std::uint64_t generation, std::uint64_t revision, bool hurried,
@@ -171,8 +170,7 @@ void Planning::compare(const AnswerPointer& answer) {
         budget.tolerance = 1e-3;
         auto comparison = std::make_shared<Comparison>();
         comparison->generation = answer->generation;
-        comparison->baselines =
-            planner::solveBaselines(answer->planner->request(), answer->plan->limitBytes, budget);
+        comparison->baselines = planner::solveBaselines(answer->planner->request(), answer->plan->limitBytes, budget);
         if (stop.stop_requested())
             return;
         QMetaObject::invokeMethod(

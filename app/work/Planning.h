@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include <QObject>
-
 #include "app/work/Answer.h"
 #include "app/work/LatestWins.h"
 
+#include <QObject>
+
 namespace shardscope::app {
 
-/// Asks the planner on threads of its own; signals arrive on the thread this lives on, and only for the newest question.
+/// Asks the planner on threads of its own; signals arrive on the thread this lives on, and only for the newest
+/// question.
 class Planning : public QObject {
     Q_OBJECT
 public:
@@ -20,7 +21,8 @@ public:
     void ask(const ChoicesPointer& choices, bool hurried);
     /// Why one operator of the answer is placed as it is; answered by explained().
     void explain(const AnswerPointer& answer, std::int32_t op);
-    /// The answer for the same choices when everything is sharded, one unit per operator: answered by shardedAnswered().
+    /// The answer for the same choices when everything is sharded, one unit per operator: answered by
+    /// shardedAnswered().
     void askAllSharded(const AnswerPointer& answer);
     bool isBusy() const { return m_busy; }
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include <QTest>
-
 #include "app/layout/FrontierAxis.h"
 #include "app/layout/MapRows.h"
 #include "app/layout/PeakBar.h"
@@ -10,6 +8,8 @@
 #include "app/support/Samples.h"
 #include "app/views/LossChart.h"
 #include "runtime/contract/Bytes.h"
+
+#include <QTest>
 
 using namespace shardscope;
 using namespace shardscope::app;
@@ -76,7 +76,8 @@ private Q_SLOTS:
         QCOMPARE(layout.budgetX, 320.0);
     }
     void frontierAxisMapsBothWays() {
-        const FrontierAxis axis = frontierAxis(test::sampleFrontier(), {}, 24 * contract::kGiB, 16 * contract::kGiB, QRectF(50, 10, 700, 100));
+        const FrontierAxis axis = frontierAxis(test::sampleFrontier(), {}, 24 * contract::kGiB, 16 * contract::kGiB,
+                                               QRectF(50, 10, 700, 100));
         const double bytes = 13.5 * static_cast<double>(contract::kGiB);
         QVERIFY(qAbs(axis.bytesAt(axis.xOf(bytes)) - bytes) < 1024);
         QVERIFY(axis.xOf(24.0 * contract::kGiB) < axis.plot.right());
@@ -108,7 +109,8 @@ private Q_SLOTS:
     }
     void textContrastIsAtLeastFourAndAHalf() {
         for (const Colors* colors : {&lightColors(), &darkColors()}) {
-            for (const QColor& ground : {colors->window, colors->card, colors->field, colors->accentWash, colors->safeZone, colors->beyondZone}) {
+            for (const QColor& ground : {colors->window, colors->card, colors->field, colors->accentWash,
+                                         colors->safeZone, colors->beyondZone}) {
                 QVERIFY(contrastRatio(colors->text, ground) >= 4.5);
                 QVERIFY2(contrastRatio(colors->secondary, ground) >= 4.5, qPrintable(ground.name()));
             }

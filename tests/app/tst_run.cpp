@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/run/Trainer.h"
+#include "app/views/RunPage.h"
+
 #include <QSignalSpy>
 #include <QTemporaryDir>
 #include <QTest>
 
 #include <csignal>
-
-#include "app/run/Trainer.h"
-#include "app/views/RunPage.h"
 
 using namespace shardscope;
 using namespace shardscope::app;
@@ -101,9 +101,12 @@ private Q_SLOTS:
         QDir().mkpath(m_folder.filePath("old"));
         QFile file(m_folder.filePath("old/run.ndjson"));
         QVERIFY(file.open(QIODevice::WriteOnly));
-        file.write("{\"type\":\"step\",\"t\":1,\"rank\":0,\"seq\":1,\"step\":1,\"loss\":2.5,\"learning_rate\":0.001,\"gradient_norm\":1,\"tokens\":5,"
-                   "\"step_seconds\":0.1,\"compute_seconds\":0.1,\"exposed_communication_seconds\":0,\"tokens_per_second\":50}\n"
-                   "{\"type\":\"bye\",\"t\":2,\"rank\":-1,\"seq\":2,\"status\":\"done\",\"steps\":1,\"reason\":\"\"}\n");
+        file.write(
+            "{\"type\":\"step\",\"t\":1,\"rank\":0,\"seq\":1,\"step\":1,\"loss\":2.5,\"learning_rate\":0.001,"
+            "\"gradient_norm\":1,\"tokens\":5,"
+            "\"step_seconds\":0.1,\"compute_seconds\":0.1,\"exposed_communication_seconds\":0,\"tokens_per_second\":50}"
+            "\n"
+            "{\"type\":\"bye\",\"t\":2,\"rank\":-1,\"seq\":2,\"status\":\"done\",\"steps\":1,\"reason\":\"\"}\n");
         file.close();
         Trainer trainer;
         trainer.attach(m_folder.filePath("old"));

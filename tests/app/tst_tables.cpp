@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include <QAbstractItemModelTester>
-#include <QClipboard>
-#include <QGuiApplication>
-#include <QSortFilterProxyModel>
-#include <QTest>
-
 #include "app/document/Document.h"
 #include "app/support/Samples.h"
 #include "app/tables/OperatorTable.h"
 #include "app/tables/PlansTable.h"
 #include "app/tables/RunTables.h"
 #include "app/views/DataTable.h"
+
+#include <QAbstractItemModelTester>
+#include <QClipboard>
+#include <QGuiApplication>
+#include <QSortFilterProxyModel>
+#include <QTest>
 
 using namespace shardscope;
 using namespace shardscope::app;

@@ -1,11 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include <QDropEvent>
-#include <QMimeData>
-#include <QSignalSpy>
-#include <QStandardPaths>
-#include <QTemporaryDir>
-#include <QTest>
-
 #include "app/document/SessionFile.h"
 #include "app/look/Theme.h"
 #include "app/views/FrontierView.h"
@@ -16,6 +9,13 @@
 #include "app/window/MainWindow.h"
 #include "runtime/contract/Bytes.h"
 #include "runtime/contract/Json.h"
+
+#include <QDropEvent>
+#include <QMimeData>
+#include <QSignalSpy>
+#include <QStandardPaths>
+#include <QTemporaryDir>
+#include <QTest>
 
 using namespace shardscope;
 using namespace shardscope::app;
@@ -33,7 +33,11 @@ private:
         return QTest::qWaitFor([this] { return document().answer() && document().answer()->isFinal; }, 60000);
     }
     bool settle() {
-        return QTest::qWaitFor([this] { return document().answer()->choices == document().choicesPointer() && document().answer()->isFinal; }, 60000);
+        return QTest::qWaitFor(
+            [this] {
+                return document().answer()->choices == document().choicesPointer() && document().answer()->isFinal;
+            },
+            60000);
     }
     void drop(const QString& path) {
         QMimeData data;
@@ -111,12 +115,13 @@ private Q_SLOTS:
     void badFilesAreMessagesAndChangeNothing() {
         QVERIFY(open());
         const auto before = document().choicesPointer();
-        const std::pair<const char*, const char*> files[] = {{"broken.json", "{\"model_type\": "},
-                                                             {"empty.json", ""},
-                                                             {"array.json", "[1,2,3]"},
-                                                             {"plan.json", "{\"format\":\"shardscope-plan\",\"version\":99}"},
-                                                             {"s.shardscope", "{\"format\":\"shardscope-session\",\"version\":1}"},
-                                                             {"weird.bin", "\xff\xfe\x00"}};
+        const std::pair<const char*, const char*> files[] = {
+            {"broken.json", "{\"model_type\": "},
+            {"empty.json", ""},
+            {"array.json", "[1,2,3]"},
+            {"plan.json", "{\"format\":\"shardscope-plan\",\"version\":99}"},
+            {"s.shardscope", "{\"format\":\"shardscope-session\",\"version\":1}"},
+            {"weird.bin", "\xff\xfe\x00"}};
         for (const auto& [name, content] : files) {
             const QString path = m_folder.filePath(name);
             QFile file(path);
@@ -177,7 +182,8 @@ private Q_SLOTS:
                 continue;
             const bool isPartOfCombo = widget->parentWidget() && widget->parentWidget()->inherits("QComboBox");
             const QString text = widget->property("text").toString();
-            QVERIFY2(isPartOfCombo || !widget->accessibleName().isEmpty() || !text.isEmpty(), widget->metaObject()->className());
+            QVERIFY2(isPartOfCombo || !widget->accessibleName().isEmpty() || !text.isEmpty(),
+                     widget->metaObject()->className());
         }
     }
     void bothLightnessesPaint() {

@@ -5,8 +5,8 @@
 
 namespace shardscope::test {
 
-/// A plan of `blocks` equal blocks with two operators between an embedding and a head; made by hand, numbers are not real.
-/// The first `sharded` blocks are sharded, the others kept.
+/// A plan of `blocks` equal blocks with two operators between an embedding and a head; made by hand, numbers are not
+/// real. The first `sharded` blocks are sharded, the others kept.
 planner::PlanResultPointer samplePlan(int blocks, int sharded);
 planner::Frontier sampleFrontier();
 
