@@ -126,10 +126,10 @@ QCheckBox:focus { color: @accent; }
 
 QTableView { background: @card; color: @text; border: none; gridline-color: @grid; selection-background-color: @wash; selection-color: @text;
     alternate-background-color: @card; font-size: 12px; }
-QTableView::item { padding: 0 8px; border-bottom: 1px solid @grid; }
+QTableView::item { padding: 0 6px; border-bottom: 1px solid @grid; }
 QTableView::item:selected { background: @wash; color: @text; }
 QHeaderView { background: @card; }
-QHeaderView::section { background: @card; color: @secondary; border: none; border-bottom: 1px solid @line; padding: 3px 11px; font-size: 11px; }
+QHeaderView::section { background: @card; color: @secondary; border: none; border-bottom: 1px solid @line; padding: 3px 9px; font-size: 11px; }
 QTableCornerButton::section { background: @card; border: none; }
 QPlainTextEdit, QListView { background: @card; color: @text; border: none; font-size: 12px; selection-background-color: @wash; selection-color: @text; }
 

@@ -17,7 +17,7 @@ namespace shardscope::app {
 
 namespace {
 
-constexpr double kMinimumColumn = 17;
+constexpr double kMinimumColumn = 20;
 constexpr double kGroupGap = 8;
 constexpr double kLeftAxis = 40;
 constexpr double kMaximumZoom = 400;

@@ -223,7 +223,9 @@ void OperatorMap::paintStripe(QPainter& painter, const Geometry& g, const Colors
             painter.setBrush(colors.grid);
             painter.drawRoundedRect(cell, corner, corner);
         }
-        const QString letter = placementLetter(placement);
+        QString letter = placementLetter(placement);
+        if (metrics.horizontalAdvance(letter) + 2 > cell.width())
+            letter.truncate(1);
         const QRectF visible = cell.intersected(g.stripe);
         if (metrics.horizontalAdvance(letter) + 2 <= visible.width()) {
             painter.setPen(text);

@@ -18,6 +18,7 @@
 #include "app/work/Planning.h"
 
 #include <QHBoxLayout>
+#include <QHeaderView>
 #include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
@@ -75,6 +76,8 @@ QWidget* PlanPage::buildMap() {
     filter->setAccessibleName(tr("Filter operators"));
     filter->setClearButtonEnabled(true);
     m_operatorView = new DataTable(m_operatorTable, kSortRole, tr("Operators"), m_twin);
+    m_operatorView->horizontalHeader()->setResizeContentsPrecision(40);
+    m_operatorView->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
     connect(filter, &QLineEdit::textChanged, m_operatorView, &DataTable::setFilter);
     connect(m_operatorView->selectionModel(), &QItemSelectionModel::selectionChanged, this, [this] {
         std::vector<std::int32_t> operators;
