@@ -13,6 +13,17 @@ std::int64_t estimateErrorBytes(std::int64_t peakBytes, bool isCpu) {
     return isCpu ? share : std::max(share, contract::kGiB * 3 / 10);
 }
 
+double FrontierAxis::xOf(double bytes) const {
+    const double share = logarithmic ? std::log(std::max(bytes, 1.0) / lowBytes) / std::log(highBytes / lowBytes)
+                                     : (bytes - lowBytes) / (highBytes - lowBytes);
+    return plot.left() + share * plot.width();
+}
+
+double FrontierAxis::bytesAt(double x) const {
+    const double share = (x - plot.left()) / plot.width();
+    return logarithmic ? lowBytes * std::pow(highBytes / lowBytes, share) : lowBytes + share * (highBytes - lowBytes);
+}
+
 FrontierAxis frontierAxis(const planner::Frontier& frontier, const std::vector<planner::Baseline>& baselines,
                           std::int64_t cardBytes, std::int64_t budgetBytes, const QRectF& plot) {
     FrontierAxis axis;
@@ -42,6 +53,11 @@ FrontierAxis frontierAxis(const planner::Frontier& frontier, const std::vector<p
     const double span = std::max(high - low, static_cast<double>(contract::kMiB));
     axis.lowBytes = std::max(0.0, low - 0.05 * span);
     axis.highBytes = high + 0.04 * span;
+    if (!frontier.points.empty() && high > planner::kWideRange * low) {
+        axis.logarithmic = true;
+        axis.lowBytes = low * 0.8;
+        axis.highBytes = high * 1.25;
+    }
     if (fastest <= 0)
         return axis;
     axis.highRate = fastest + 0.12 * (fastest - 0.5 * slowest);

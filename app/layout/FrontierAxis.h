@@ -21,9 +21,11 @@ struct FrontierAxis {
     double lowBytes = 0, highBytes = 1;
     double lowRate = 0, highRate = 1;
     bool broken = false; ///< the y axis does not start at zero
+    /// Equal factors of memory take equal widths: for graphs that need a small part of the card.
+    bool logarithmic = false;
 
-    double xOf(double bytes) const { return plot.left() + (bytes - lowBytes) / (highBytes - lowBytes) * plot.width(); }
-    double bytesAt(double x) const { return lowBytes + (x - plot.left()) / plot.width() * (highBytes - lowBytes); }
+    double xOf(double bytes) const;
+    double bytesAt(double x) const;
     double yOf(double rate) const { return plot.bottom() - (rate - lowRate) / (highRate - lowRate) * plot.height(); }
 };
 

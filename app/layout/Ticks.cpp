@@ -25,4 +25,17 @@ Ticks niceTicks(double low, double high, int atMost) {
     return ticks;
 }
 
+Ticks logarithmicTicks(double low, double high) {
+    Ticks ticks;
+    if (!(low > 0) || !(high > low) || !std::isfinite(high))
+        return ticks;
+    for (double power = std::pow(10.0, std::floor(std::log10(low))); power <= high; power *= 10)
+        for (const double factor : {1.0, 2.0, 5.0})
+            if (factor * power >= low && factor * power <= high)
+                ticks.values.push_back(factor * power);
+    if (!ticks.values.empty())
+        ticks.decimals = std::max(0, static_cast<int>(-std::floor(std::log10(ticks.values.front()) + 1e-9)));
+    return ticks;
+}
+
 } // namespace shardscope::app

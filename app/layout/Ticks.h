@@ -12,6 +12,9 @@ struct Ticks {
     int decimals = 0; ///< that tell neighbouring ticks apart
 };
 
+/// 1, 2 and 5 times powers of ten inside [low, high], for a logarithmic axis; `decimals` is that of the smallest.
+Ticks logarithmicTicks(double low, double high);
+
 /// At most `atMost` ticks (at least two where the range allows). An empty or inverted range gives none.
 Ticks niceTicks(double low, double high, int atMost);
 

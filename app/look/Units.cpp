@@ -57,10 +57,15 @@ MemoryUnit memoryUnit(std::int64_t largestBytes) {
 }
 
 QString MemoryUnit::number(std::int64_t bytes) const {
+    // "0.0" would say nothing: what is small beside its neighbours carries its own unit.
+    if (!isMib && bytes > 0 && bytes < contract::kGiB / 20)
+        return bytesText(bytes);
     return isMib ? fixed(static_cast<double>(bytes) / static_cast<double>(contract::kMiB), 0) : gibNumber(bytes);
 }
 
 QString MemoryUnit::text(std::int64_t bytes) const {
+    if (!isMib && bytes > 0 && bytes < contract::kGiB / 20)
+        return bytesText(bytes);
     return number(bytes) + (isMib ? QStringLiteral(" MiB") : QStringLiteral(" GiB"));
 }
 

@@ -121,12 +121,14 @@ void FrontierView::paintAxes(QPainter& painter, const FrontierAxis& a, const Col
     painter.setFont(smallFont());
 
     const double handle = a.xOf(static_cast<double>(m_picture.budgetBytes));
-    const Ticks ticks =
-        niceTicks(a.lowBytes / kGibUnit, a.highBytes / kGibUnit, std::max(2, static_cast<int>(plot.width() / 80)));
+    const Ticks ticks = a.logarithmic ? logarithmicTicks(a.lowBytes / kGibUnit, a.highBytes / kGibUnit)
+                                      : niceTicks(a.lowBytes / kGibUnit, a.highBytes / kGibUnit,
+                                                  std::max(2, static_cast<int>(plot.width() / 80)));
     painter.setPen(colors.secondary);
     for (const double value : ticks.values) {
         const double x = a.xOf(value * kGibUnit);
-        const QString text = QString::number(value, 'f', ticks.decimals);
+        const QString text =
+            a.logarithmic ? QString::number(value, 'g', 3) : QString::number(value, 'f', ticks.decimals);
         const double width = metrics.horizontalAdvance(text);
         const bool hitsCard = x + width / 2 > cardLeft - 8 && x - width / 2 < cardLeft + cardWidth + 8;
         const bool hitsHandle = std::abs(x - handle) < width / 2 + 12;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include <stop_token>
-
 #include <CLI/CLI.hpp>
+
+#include <stop_token>
 
 namespace shardscope::planner::cli {
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include <memory>
-
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
 #include "planner/cli/Commands.h"
 #include "planner/cli/RequestOptions.h"
 #include "runtime/contract/Bytes.h"
 #include "runtime/contract/Json.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <memory>
 
 namespace shardscope::planner::cli {
 
@@ -38,12 +38,13 @@ int runFrontier(const FrontierOptions& options) {
                                              {"points", points}};
         fmt::print("{}\n", document.dump(2));
     } else {
-        fmt::print("{:>12} {:>12} {:>14} {:>6} {:>10} {:>10} {:>6} {:>6}\n", "memory", "peak", "samples/s", "batch", "gap",
-                   "replicate", "keep", "shard");
+        fmt::print("{:>12} {:>12} {:>14} {:>6} {:>10} {:>10} {:>6} {:>6}\n", "memory", "peak", "samples/s", "batch",
+                   "gap", "replicate", "keep", "shard");
         for (const FrontierPoint& point : frontier.points)
-            fmt::print("{:>12} {:>12} {:>14.3f} {:>6} {:>10.1e} {:>10} {:>6} {:>6}\n", contract::describeBytes(point.memoryBytes),
-                       contract::describeBytes(point.peakBytes), point.samplesPerSecond, point.microBatch, point.gap,
-                       point.counts.replicate, point.counts.keep, point.counts.shard);
+            fmt::print("{:>12} {:>12} {:>14.3f} {:>6} {:>10.1e} {:>10} {:>6} {:>6}\n",
+                       contract::describeBytes(point.memoryBytes), contract::describeBytes(point.peakBytes),
+                       point.samplesPerSecond, point.microBatch, point.gap, point.counts.replicate, point.counts.keep,
+                       point.counts.shard);
     }
     return interruptToken().stop_requested() ? 130 : 0;
 }
@@ -53,8 +54,11 @@ int runFrontier(const FrontierOptions& options) {
 void addFrontier(CLI::App& app, int& exitCode) {
     const auto options = std::make_shared<FrontierOptions>();
     CLI::App* command = app.add_subcommand("frontier", "throughput over memory, from the smallest feasible budget up");
-    command->add_option("GRAPH", options->graph, "a Hugging Face folder, its config.json, or a bundled name")->required();
-    command->add_option("--points", options->points, "how many budgets")->check(CLI::Range(1, 4096))->capture_default_str();
+    command->add_option("GRAPH", options->graph, "a Hugging Face folder, its config.json, or a bundled name")
+        ->required();
+    command->add_option("--points", options->points, "how many budgets")
+        ->check(CLI::Range(1, 4096))
+        ->capture_default_str();
     options->addTo(*command);
     command->callback([options, &exitCode] { exitCode = runFrontier(*options); });
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include <memory>
-
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
 #include "planner/cli/Commands.h"
 #include "planner/cli/RequestOptions.h"
 #include "planner/readers/Readers.h"
 #include "runtime/contract/Bytes.h"
 #include "runtime/contract/Sizing.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <memory>
 
 namespace shardscope::planner::cli {
 
@@ -35,14 +35,15 @@ void printJson(const Graph& graph, const contract::Preset& preset) {
     const Graph::Parameters parameters = graph.countParameters();
     contract::OrderedJson operators = contract::OrderedJson::array();
     for (const contract::Operator& op : graph.operators) {
-        contract::OrderedJson entry{{"name", op.name},
-                                    {"kind", contract::operatorKindName(op.kind)},
-                                    {"block", nullptr},
-                                    {"parameters", op.parameters()},
-                                    {"shape", op.tensors.empty() ? std::vector<std::int64_t>{} : op.tensors.front().shape},
-                                    {"flops_forward", op.flopsForward},
-                                    {"activation_bytes", activationBytes(op, preset)},
-                                    {"tied_to", nullptr}};
+        contract::OrderedJson entry{
+            {"name", op.name},
+            {"kind", contract::operatorKindName(op.kind)},
+            {"block", nullptr},
+            {"parameters", op.parameters()},
+            {"shape", op.tensors.empty() ? std::vector<std::int64_t>{} : op.tensors.front().shape},
+            {"flops_forward", op.flopsForward},
+            {"activation_bytes", activationBytes(op, preset)},
+            {"tied_to", nullptr}};
         if (op.block >= 0)
             entry["block"] = op.blockName;
         if (op.isTied())
@@ -66,8 +67,8 @@ void printTable(const Graph& graph, const contract::Preset& preset) {
     const Graph::Parameters parameters = graph.countParameters();
     fmt::print("{}  ({})\n{} unique parameters, {} blocks, {} operators, sequence {}\n\n", graph.title, graph.family,
                parameters.unique, graph.blockCount(), graph.operators.size(), graph.sequence);
-    fmt::print("{:<36} {:<10} {:>14} {:>14} {:>14} {:>14}\n", "operator", "kind", "shape", "parameters", "GFLOP forward",
-               "activations");
+    fmt::print("{:<36} {:<10} {:>14} {:>14} {:>14} {:>14}\n", "operator", "kind", "shape", "parameters",
+               "GFLOP forward", "activations");
     // Blocks alike are printed once.
     std::string previous;
     std::string blockText;
@@ -92,10 +93,10 @@ void printTable(const Graph& graph, const contract::Preset& preset) {
             blockText.clear();
             block = op.block;
         }
-        const std::string facts = fmt::format("{:<10} {:>14} {:>14} {:>14.2f} {:>14}",
-                                              contract::operatorKindName(op.kind),
-                                              op.tensors.empty() ? "" : shapeText(op.tensors.front().shape), op.parameters(),
-                                              op.flopsForward / 1e9, contract::describeBytes(activationBytes(op, preset)));
+        const std::string facts =
+            fmt::format("{:<10} {:>14} {:>14} {:>14.2f} {:>14}", contract::operatorKindName(op.kind),
+                        op.tensors.empty() ? "" : shapeText(op.tensors.front().shape), op.parameters(),
+                        op.flopsForward / 1e9, contract::describeBytes(activationBytes(op, preset)));
         const std::string relative = op.block >= 0 ? op.name.substr(op.blockName.size()) : op.name;
         shape += relative + facts;
         blockText += fmt::format("{:<36} {}{}\n", op.name, facts, op.isTied() ? "  tied to " + op.tiedTo : "");
@@ -110,7 +111,8 @@ void printTable(const Graph& graph, const contract::Preset& preset) {
 void addInspect(CLI::App& app, int& exitCode) {
     const auto options = std::make_shared<InspectOptions>();
     CLI::App* command = app.add_subcommand("inspect", "parameters, FLOPs and activations of every operator");
-    command->add_option("GRAPH", options->graph, "a Hugging Face folder, its config.json, or a bundled name")->required();
+    command->add_option("GRAPH", options->graph, "a Hugging Face folder, its config.json, or a bundled name")
+        ->required();
     command->add_option("--sequence", options->sequence, "tokens of a sample")->check(CLI::PositiveNumber);
     command->add_flag("--json", options->json, "one JSON document on standard output");
     command->callback([options, &exitCode] {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "planner/cli/RequestOptions.h"
 
-#include <charconv>
-
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
 #include "planner/cli/Commands.h"
 #include "planner/cluster/Clusters.h"
 #include "planner/readers/Readers.h"
 #include "runtime/contract/Json.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <charconv>
 
 namespace shardscope::planner::cli {
 
@@ -19,18 +19,27 @@ void RequestOptions::addTo(CLI::App& command) {
     command.add_option("--cluster", cluster, "a *.cluster.json, a bundled name, or local")->capture_default_str();
     command.add_option("--devices", devices, "replace the device count: N or NODESxDEVICES");
     command.add_option("--training", training, "read a plan's training object from this JSON file");
-    command.add_option("--sequence", sequence, "tokens of a sample (default min(context, 4096))")->check(CLI::PositiveNumber);
+    command.add_option("--sequence", sequence, "tokens of a sample (default min(context, 4096))")
+        ->check(CLI::PositiveNumber);
     command.add_option("--batch", batch, "micro-batch per device: auto or N")->capture_default_str();
     command.add_option("--global-batch", globalBatch, "samples of a step over all devices")->check(CLI::PositiveNumber);
-    command.add_option("--accumulate", accumulate, "micro-steps of a step: auto or N (default 1, auto with --global-batch)");
+    command.add_option("--accumulate", accumulate,
+                       "micro-steps of a step: auto or N (default 1, auto with --global-batch)");
     command.add_option("--precision", precision, "a precision preset: " + contract::presetNames());
-    command.add_option("--recompute", recompute, "off, on or auto")->check(CLI::IsMember({"off", "on", "auto"}))->capture_default_str();
-    command.add_option("--mode", mode, "the cost formulas: paper or full")->check(CLI::IsMember({"paper", "full"}))->capture_default_str();
-    command.add_option("--slices", slices, "slice counts that may be used, for example 1,2,4")->delimiter(',')->check(CLI::PositiveNumber);
+    command.add_option("--recompute", recompute, "off, on or auto")
+        ->check(CLI::IsMember({"off", "on", "auto"}))
+        ->capture_default_str();
+    command.add_option("--mode", mode, "the cost formulas: paper or full")
+        ->check(CLI::IsMember({"paper", "full"}))
+        ->capture_default_str();
+    command.add_option("--slices", slices, "slice counts that may be used, for example 1,2,4")
+        ->delimiter(',')
+        ->check(CLI::PositiveNumber);
     command.add_option("--pin", pins, "NAME=PLACEMENT with globs; later pins win")->take_all();
     command.add_option("--pin-recompute", recomputePins, "BLOCK=on|off with globs")->take_all();
     command.add_option("--tolerance", tolerance, "stop at this certified relative gap")->check(CLI::Range(0.0, 1.0));
-    command.add_option("--work-limit", workLimit, "stop after this many search steps (deterministic)")->check(CLI::PositiveNumber);
+    command.add_option("--work-limit", workLimit, "stop after this many search steps (deterministic)")
+        ->check(CLI::PositiveNumber);
     command.add_option("--time-limit", timeLimitSeconds, "stop after this many seconds")->check(CLI::PositiveNumber);
     command.add_flag("--json", json, "one JSON document on standard output");
 }
@@ -51,7 +60,8 @@ Result<std::int64_t> automaticOr(const std::string& text, const char* option) {
 Result<Pin> parsePin(const std::string& text) {
     const auto equals = text.rfind('=');
     if (equals == std::string::npos || equals == 0)
-        return contract::usageError(fmt::format("--pin \"{}\": write NAME=PLACEMENT, for example 'h.0.*=shard:4'", text));
+        return contract::usageError(
+            fmt::format("--pin \"{}\": write NAME=PLACEMENT, for example 'h.0.*=shard:4'", text));
     const auto placement = contract::parsePlacement(std::string_view(text).substr(equals + 1));
     if (!placement)
         return contract::usageError(fmt::format("--pin \"{}\": {}", text, placement.error().message));
@@ -144,12 +154,15 @@ Result<PlanRequest> RequestOptions::request() const {
     return request;
 }
 
-SearchBudget RequestOptions::searchBudget() const { return {tolerance, workLimit, timeLimitSeconds, interruptToken()}; }
+SearchBudget RequestOptions::searchBudget() const {
+    return {tolerance, workLimit, timeLimitSeconds, interruptToken()};
+}
 
 int report(const contract::Error& error, bool json) {
     fmt::print(stderr, "shardscope-plan: {}\n", error.message);
     if (json)
-        fmt::print("{}\n", contract::OrderedJson{{"error", error.message}}.dump(2, ' ', false, contract::OrderedJson::error_handler_t::replace));
+        fmt::print("{}\n", contract::OrderedJson{{"error", error.message}}.dump(
+                               2, ' ', false, contract::OrderedJson::error_handler_t::replace));
     return contract::exitCode(error.kind);
 }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
+#include "planner/search/Planner.h"
 
 #include <CLI/CLI.hpp>
 
-#include "planner/search/Planner.h"
+#include <cstdint>
+#include <string>
+#include <vector>
 
 namespace shardscope::planner::cli {
 

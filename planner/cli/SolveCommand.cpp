@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include <memory>
-
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
 #include "planner/cli/Commands.h"
 #include "planner/cli/RequestOptions.h"
 #include "planner/search/AbstractProblem.h"
 #include "planner/search/Remedies.h"
 #include "runtime/contract/Bytes.h"
 #include "runtime/contract/Json.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <memory>
 
 namespace shardscope::planner::cli {
 
@@ -64,7 +64,8 @@ contract::OrderedJson planJson(const PlanResult& plan, const std::vector<Remedy>
 void printPlan(const PlanResult& plan, const std::vector<Remedy>& remedies) {
     const auto size = [](std::int64_t bytes) { return contract::describeBytes(bytes); };
     const Graph& graph = *plan.request.graph;
-    fmt::print("{} on {}, {}, sequence {}\n", graph.title, plan.request.cluster.title, plan.request.precision, graph.sequence);
+    fmt::print("{} on {}, {}, sequence {}\n", graph.title, plan.request.cluster.title, plan.request.precision,
+               graph.sequence);
     for (const std::string& note : plan.notes)
         fmt::print("note: {}\n", note);
     if (!plan.feasible) {
@@ -75,9 +76,10 @@ void printPlan(const PlanResult& plan, const std::vector<Remedy>& remedies) {
                        remedy.samplesPerSecond, remedy.changesNumerics ? "   changes numerics" : "");
         return;
     }
-    fmt::print("Fits {}: peak {}, {} spare\n", size(plan.limitBytes), size(plan.peakBytes), size(plan.limitBytes - plan.peakBytes));
-    fmt::print("{:.1f} samples/s, {:.0f} tokens/s, step {:.2f} ms, model FLOPs utilisation {:.1f} %\n", plan.samplesPerSecond,
-               plan.tokensPerSecond, plan.stepSeconds * 1e3, plan.modelFlopsUtilization * 100);
+    fmt::print("Fits {}: peak {}, {} spare\n", size(plan.limitBytes), size(plan.peakBytes),
+               size(plan.limitBytes - plan.peakBytes));
+    fmt::print("{:.1f} samples/s, {:.0f} tokens/s, step {:.2f} ms, model FLOPs utilisation {:.1f} %\n",
+               plan.samplesPerSecond, plan.tokensPerSecond, plan.stepSeconds * 1e3, plan.modelFlopsUtilization * 100);
     fmt::print("micro-batch {} x accumulate {} x {} devices = global batch {}\n", plan.training.microBatch,
                plan.training.accumulate, plan.request.cluster.devices(), plan.training.globalBatch);
     fmt::print("{} replicated, {} kept, {} sharded ({} of them split)\n", plan.counts.replicate, plan.counts.keep,
@@ -88,7 +90,8 @@ void printPlan(const PlanResult& plan, const std::vector<Remedy>& remedies) {
             fmt::print("  {:<20} {:>12}\n", contract::categoryName(category), size(plan.ledger[category]));
     }
     if (plan.certificate.provenOptimal)
-        fmt::print("Best plan, proven for this cost model ({} thresholds, {:.2f} ms)\n", plan.certificate.thresholds, plan.solveMilliseconds);
+        fmt::print("Best plan, proven for this cost model ({} thresholds, {:.2f} ms)\n", plan.certificate.thresholds,
+                   plan.solveMilliseconds);
     else
         fmt::print("At most {:.4f} % from the best (stopped by {}, {:.2f} ms)\n", plan.certificate.gap * 100,
                    plan.certificate.stoppedBy, plan.solveMilliseconds);
@@ -153,8 +156,10 @@ int solveProblem(const SolveOptions& options) {
 void addSolve(CLI::App& app, int& exitCode) {
     const auto options = std::make_shared<SolveOptions>();
     CLI::App* command = app.add_subcommand("solve", "the fastest plan under a memory limit, with its certificate");
-    CLI::Option* graph = command->add_option("GRAPH", options->graph, "a Hugging Face folder, its config.json, or a bundled name");
-    CLI::Option* problem = command->add_option("--problem", options->problem, "an abstract problem file instead of a graph");
+    CLI::Option* graph =
+        command->add_option("GRAPH", options->graph, "a Hugging Face folder, its config.json, or a bundled name");
+    CLI::Option* problem =
+        command->add_option("--problem", options->problem, "an abstract problem file instead of a graph");
     graph->excludes(problem);
     command->add_option("--memory", options->memory, "limit of one device, for example 16GiB (default: all of it)");
     command->add_option("-o,--output", options->output, "write the plan file here");

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include <memory>
-
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
 #include "planner/cli/Commands.h"
 #include "planner/cluster/Clusters.h"
 #include "planner/readers/Readers.h"
 #include "runtime/contract/Bytes.h"
 #include "runtime/contract/Json.h"
 #include "runtime/contract/Preset.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <memory>
 
 namespace shardscope::planner::cli {
 
@@ -30,7 +30,8 @@ void printJson() {
                                 {"gradient", preset.gradientBytes},
                                 {"optimizer", preset.optimizerBytes}}},
                               {"gathered", preset.gatheredBytes}});
-    fmt::print("{}\n", contract::OrderedJson{{"graphs", graphs}, {"clusters", clusters}, {"presets", presetList}}.dump(2));
+    fmt::print("{}\n",
+               contract::OrderedJson{{"graphs", graphs}, {"clusters", clusters}, {"presets", presetList}}.dump(2));
 }
 
 void printText() {
@@ -43,7 +44,8 @@ void printText() {
     fmt::print("  {:<26} {}\n", "local", detectLocalCluster().title);
     fmt::print("\nPrecisions: stored bytes per parameter (weight + gradient + optimizer)\n");
     for (const contract::Preset& preset : contract::presets())
-        fmt::print("  {:<26} {} + {} + {}\n", preset.name, preset.weightBytes, preset.gradientBytes, preset.optimizerBytes);
+        fmt::print("  {:<26} {} + {} + {}\n", preset.name, preset.weightBytes, preset.gradientBytes,
+                   preset.optimizerBytes);
 }
 
 } // namespace

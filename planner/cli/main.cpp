@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include <csignal>
-#include <exception>
-#include <thread>
+#include "planner/cli/Commands.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "planner/cli/Commands.h"
+#include <csignal>
+#include <exception>
+#include <thread>
 
 namespace shardscope::planner::cli {
 
@@ -14,14 +14,16 @@ namespace {
 std::stop_source interruptSource;
 }
 
-std::stop_token interruptToken() { return interruptSource.get_token(); }
+std::stop_token interruptToken() {
+    return interruptSource.get_token();
+}
 
 } // namespace shardscope::planner::cli
 
 namespace {
 
-/// Turns the first SIGINT into a stop request on a thread of its own, since a handler may hardly do anything; the second
-/// ends the program at once.
+/// Turns the first SIGINT into a stop request on a thread of its own, since a handler may hardly do anything; the
+/// second ends the program at once.
 void watchInterrupts() {
     sigset_t signals;
     sigemptyset(&signals);
@@ -38,7 +40,8 @@ void watchInterrupts() {
 
 int run(int argc, char** argv) {
     using namespace shardscope::planner::cli;
-    CLI::App app{"Plans sharded training: memory, communication and the proven best placement of every operator", "shardscope-plan"};
+    CLI::App app{"Plans sharded training: memory, communication and the proven best placement of every operator",
+                 "shardscope-plan"};
     app.set_version_flag("--version", std::string("shardscope-plan ") + SHARDSCOPE_VERSION);
     app.require_subcommand(1);
     int exitCode = 0;

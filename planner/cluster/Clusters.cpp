@@ -5,12 +5,12 @@
 #include "planner/readers/Bundle.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
-#include <nlohmann/json.hpp>
 
 namespace shardscope::planner {
 

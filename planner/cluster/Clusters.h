@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "planner/readers/Readers.h"
 #include "runtime/contract/Cluster.h"
+
+#include <string>
+#include <vector>
 
 namespace shardscope::planner {
 

@@ -14,7 +14,9 @@ CollectiveCost sum(const CollectiveCost& a, const CollectiveCost& b) {
     return {a.fixedSeconds + b.fixedSeconds, a.byteSeconds + b.byteSeconds, a.sentBytes + b.sentBytes};
 }
 
-CollectiveCost cheaper(const CollectiveCost& a, const CollectiveCost& b) { return b.total() < a.total() ? b : a; }
+CollectiveCost cheaper(const CollectiveCost& a, const CollectiveCost& b) {
+    return b.total() < a.total() ? b : a;
+}
 
 } // namespace
 
@@ -51,8 +53,8 @@ CollectiveCost LinkCost::phase(double bytes, ShardGroup group) const {
     if (m_devices == 1 || m_paperMode)
         return flat;
     // Across nodes every device moves its own 1/d of the bytes, then the node completes it over its fast links.
-    const CollectiveCost hierarchical = sum(ring(bytes / static_cast<double>(m_devices), m_nodes, m_between, 1),
-                                            ring(bytes, m_devices, m_inside, 1));
+    const CollectiveCost hierarchical =
+        sum(ring(bytes / static_cast<double>(m_devices), m_nodes, m_between, 1), ring(bytes, m_devices, m_inside, 1));
     return cheaper(flat, hierarchical);
 }
 
@@ -72,6 +74,8 @@ CollectiveCost LinkCost::allReduce(double bytes) const {
     return best;
 }
 
-CollectiveCost LinkCost::allReduceAcrossNodes(double bytes) const { return ring(bytes, m_nodes, m_between, 2); }
+CollectiveCost LinkCost::allReduceAcrossNodes(double bytes) const {
+    return ring(bytes, m_nodes, m_between, 2);
+}
 
 } // namespace shardscope::planner

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include <cstdint>
-
 #include "runtime/contract/Cluster.h"
 #include "runtime/contract/Placement.h"
+
+#include <cstdint>
 
 namespace shardscope::planner {
 

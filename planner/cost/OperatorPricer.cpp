@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "planner/cost/OperatorPricer.h"
 
+#include "runtime/contract/Bytes.h"
+
 #include <algorithm>
 #include <cmath>
-
-#include "runtime/contract/Bytes.h"
 
 namespace shardscope::planner {
 
@@ -15,7 +15,9 @@ using contract::PlacementKind;
 
 namespace {
 
-double real(std::int64_t value) { return static_cast<double>(value); }
+double real(std::int64_t value) {
+    return static_cast<double>(value);
+}
 
 /// Elements of the sharded slices and of the whole rest.
 struct Split {
@@ -34,7 +36,9 @@ Split splitElements(const Operator& op, const Placement& placement) {
     return split;
 }
 
-std::int64_t paperRound(double bytes) { return static_cast<std::int64_t>(std::ceil(bytes)); }
+std::int64_t paperRound(double bytes) {
+    return static_cast<std::int64_t>(std::ceil(bytes));
+}
 
 } // namespace
 
@@ -53,14 +57,14 @@ PlacementBytes OperatorPricer::bytes(const Operator& op, const Placement& placem
         return {contract::sumState(op, placement, ranks, m_preset), contract::sizeSlot(op, placement, ranks, m_preset)};
     // The paper's formulas over the parameter count: (w+g+o)(P - kP/s) + (w+g+o) kP/(sN); slot wP/s.
     const double parameters = op.isTied() ? 0 : real(op.tensorElements());
-    const double fraction =
-        placement.isSharded() ? real(placement.shardedSlices) / real(placement.slices) : 0.0;
+    const double fraction = placement.isSharded() ? real(placement.shardedSlices) / real(placement.slices) : 0.0;
     const double stored = parameters * (1 - fraction) + parameters * fraction / real(ranks);
     PlacementBytes bytes;
     bytes.state = {paperRound(stored * real(m_preset.weightBytes)), paperRound(stored * real(m_preset.gradientBytes)),
                    paperRound(stored * real(m_preset.optimizerBytes))};
     if (placement.isSharded())
-        bytes.slot.gatheredBytes = paperRound(real(m_preset.gatheredBytes) * real(op.tensorElements()) / real(placement.slices));
+        bytes.slot.gatheredBytes =
+            paperRound(real(m_preset.gatheredBytes) * real(op.tensorElements()) / real(placement.slices));
     return bytes;
 }
 
@@ -89,8 +93,8 @@ double OperatorPricer::optimizerSeconds(const Operator& op, const Placement& pla
     const double parameters = real(op.tensorElements());
     const Split split = splitElements(op, placement);
     const double ranks = real(m_links.groupRanks(placement.group));
-    const double owned =
-        placement.kind == PlacementKind::Keep ? parameters / ranks : split.wholeElements + split.shardedElements / ranks;
+    const double owned = placement.kind == PlacementKind::Keep ? parameters / ranks
+                                                               : split.wholeElements + split.shardedElements / ranks;
     // Reads gradient, moments and weight, writes moments and weight.
     const double moved = real(m_preset.gradientBytes + 2 * m_preset.optimizerBytes + 2 * m_preset.gatheredBytes);
     return owned * moved / m_memoryBandwidth;
@@ -147,8 +151,10 @@ OperatorCost OperatorPricer::priceCommunication(const Operator& op, const Placem
     }
     // What is whole is reduced once per step after its last use, by the owner of the storage.
     if (placement.kind == PlacementKind::Keep && !op.isTied()) {
-        const CollectiveCost reduce = m_links.phase(split.wholeElements * real(m_preset.gradientBytes), placement.group);
-        const CollectiveCost gather = m_links.phase(split.wholeElements * real(m_preset.gatheredBytes), placement.group);
+        const CollectiveCost reduce =
+            m_links.phase(split.wholeElements * real(m_preset.gradientBytes), placement.group);
+        const CollectiveCost gather =
+            m_links.phase(split.wholeElements * real(m_preset.gatheredBytes), placement.group);
         (shared ? reduceOnce : reduceMicro) += reduce.total();
         gatherOnce += gather.total();
         sent += real(reduce.sentBytes) * (shared ? 1 : steps) + real(gather.sentBytes);
@@ -177,7 +183,8 @@ OperatorCost OperatorPricer::priceCommunication(const Operator& op, const Placem
     return cost;
 }
 
-OperatorCost OperatorPricer::priceCommunicationPaper(const Operator& op, const Placement& placement, bool recompute) const {
+OperatorCost OperatorPricer::priceCommunicationPaper(const Operator& op, const Placement& placement,
+                                                     bool recompute) const {
     // replicate 2(N-1)(a + wP/N b); shard (3 or 4)(N-1)(a k + w kP/(sN) b) + 2(N-1)(a + w(P - kP/s)/N b) when k < s.
     OperatorCost cost;
     const double parameters = real(op.tensorElements());

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "planner/cost/LinkCost.h"
 #include "planner/search/Planner.h"
 #include "runtime/contract/Preset.h"
 #include "runtime/contract/Sizing.h"
+
+#include <cstdint>
+#include <vector>
 
 namespace shardscope::planner {
 
@@ -21,8 +21,9 @@ struct PlacementBytes {
     contract::SlotSize slot;
 };
 
-/// Bytes and seconds of one operator under one placement: cost-model "Placements of an operator", "Compute and optimizer
-/// time", "Overlap". Sizes come from contract's sizing (paper mode: the paper's plain formulas, no rounding of buffers).
+/// Bytes and seconds of one operator under one placement: cost-model "Placements of an operator", "Compute and
+/// optimizer time", "Overlap". Sizes come from contract's sizing (paper mode: the paper's plain formulas, no rounding
+/// of buffers).
 class OperatorPricer {
 public:
     OperatorPricer(const PlanRequest& request, const contract::Preset& preset);
@@ -47,7 +48,8 @@ public:
         Neighbours neighbours;
     };
     /// Everything but OperatorCost::memory.
-    OperatorCost price(const contract::Operator& op, const contract::Placement& placement, const Situation& situation) const;
+    OperatorCost price(const contract::Operator& op, const contract::Placement& placement,
+                       const Situation& situation) const;
 
     const LinkCost& links() const { return m_links; }
 

@@ -29,15 +29,16 @@ contract::Plan emitPlan(const PlanResult& result, const std::string& createdBy) 
             {op.name,
              cost.memory[Category::Parameters] + cost.memory[Category::Gradients] + cost.memory[Category::Optimizer],
              cost.memory[Category::Activations], cost.memory[Category::Gathered] + cost.memory[Category::Unreduced],
-             cost.computeSeconds + cost.recomputeSeconds + cost.optimizerSeconds, cost.gatherSeconds + cost.reduceSeconds,
-             cost.exposedSeconds()});
+             cost.computeSeconds + cost.recomputeSeconds + cost.optimizerSeconds,
+             cost.gatherSeconds + cost.reduceSeconds, cost.exposedSeconds()});
     }
     const auto preset = contract::findPreset(result.training.precision);
     const contract::StepProgram program = contract::buildStepProgram(graph.operators, decisions, plan.prefetchDepth);
     if (preset) {
-        plan.buffers = contract::buildBufferTable({graph.operators, decisions, plan.parallel.data,
-                                                   request.cluster.devicesPerNode, *preset, plan.training, plan.prefetchDepth},
-                                                  program);
+        plan.buffers =
+            contract::buildBufferTable({graph.operators, decisions, plan.parallel.data, request.cluster.devicesPerNode,
+                                        *preset, plan.training, plan.prefetchDepth},
+                                       program);
     }
     plan.predicted.peakBytes = result.peakBytes;
     plan.predicted.peaks = result.peaks;

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "runtime/contract/Architecture.h"
+#include "runtime/contract/Operator.h"
+
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "runtime/contract/Architecture.h"
-#include "runtime/contract/Operator.h"
-
 namespace shardscope::planner {
 
 /// A neural network as the planner sees it: operators in forward order, sized for one sequence length.
 struct Graph {
-    std::string name;   ///< bundled name, folder or file stem
-    std::string title;  ///< what a person reads: "GPT-2 XL"
-    std::string family; ///< "gpt2", "llama", ...
-    std::string source; ///< path it was read from
+    std::string name;                 ///< bundled name, folder or file stem
+    std::string title;                ///< what a person reads: "GPT-2 XL"
+    std::string family;               ///< "gpt2", "llama", ...
+    std::string source;               ///< path it was read from
     std::int64_t sequence = 0;        ///< the length the operators are lowered for
     std::int64_t maximumSequence = 0; ///< context length, 0 when unlimited
     std::optional<contract::Architecture> architecture;

@@ -2,11 +2,11 @@
 #include "planner/readers/Bundle.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
-#include <nlohmann/json.hpp>
 
 namespace shardscope::planner {
 

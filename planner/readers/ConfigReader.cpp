@@ -3,9 +3,9 @@
 #include "planner/readers/Readers.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 namespace shardscope::planner {
 

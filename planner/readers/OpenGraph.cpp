@@ -3,10 +3,10 @@
 #include "planner/readers/Readers.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <filesystem>
 #include <system_error>
-#include <nlohmann/json.hpp>
 
 namespace shardscope::planner {
 

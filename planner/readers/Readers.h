@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "planner/graph/Graph.h"
+
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "planner/graph/Graph.h"
 
 namespace shardscope::planner {
 
@@ -25,7 +25,8 @@ struct ZooEntry {
 /// The bundled graphs, in the order in which they are offered.
 std::vector<ZooEntry> bundledGraphs();
 
-/// The folder `models/` of this installation: SHARDSCOPE_MODELS if set, else beside or above the executable, else the source tree.
+/// The folder `models/` of this installation: SHARDSCOPE_MODELS if set, else beside or above the executable, else the
+/// source tree.
 std::string modelsFolder();
 
 } // namespace shardscope::planner

@@ -11,8 +11,12 @@ namespace {
 
 constexpr std::size_t kComposedKept = 64; // a frontier visits few thresholds of many batches; bound what is remembered
 
-constexpr std::size_t index(std::int32_t value) { return static_cast<std::size_t>(value); }
-std::int64_t toPicoseconds(double seconds) { return std::llround(seconds * 1e12); }
+constexpr std::size_t index(std::int32_t value) {
+    return static_cast<std::size_t>(value);
+}
+std::int64_t toPicoseconds(double seconds) {
+    return std::llround(seconds * 1e12);
+}
 
 } // namespace
 
@@ -27,13 +31,16 @@ BatchTable::BatchTable(const DecisionSpace& space, DecisionSpace::Batch batch) :
     for (std::size_t c = 0; c < space.classes().size(); ++c) {
         const OperatorClass& entry = space.classes()[c];
         const contract::Operator& op = operators[index(entry.op)];
-        m_kept.push_back({space.pricer().keptBytes(op, batch.samples, false), space.pricer().keptBytes(op, batch.samples, true)});
+        m_kept.push_back(
+            {space.pricer().keptBytes(op, batch.samples, false), space.pricer().keptBytes(op, batch.samples, true)});
         auto& times = m_times.emplace_back();
         for (const contract::Placement& placement : entry.placements) {
             std::array<std::int64_t, 2> both{};
             for (const bool recompute : {false, true})
-                both[recompute] = toPicoseconds(
-                    space.pricer().price(op, placement, situation(static_cast<std::int32_t>(c), recompute)).stepSeconds());
+                both[recompute] =
+                    toPicoseconds(space.pricer()
+                                      .price(op, placement, situation(static_cast<std::int32_t>(c), recompute))
+                                      .stepSeconds());
             times.push_back(both);
         }
     }
@@ -152,7 +159,8 @@ BatchTable::DualValue BatchTable::dual(std::int64_t live, std::int64_t slot, dou
         for (const bool recompute : {false, true}) {
             if (!(recompute ? mayRecompute(group, live) : group.allowed[0]))
                 continue;
-            DualValue sum{multiplier * static_cast<double>(group.kept[recompute]), static_cast<double>(group.kept[recompute])};
+            DualValue sum{multiplier * static_cast<double>(group.kept[recompute]),
+                          static_cast<double>(group.kept[recompute])};
             for (const std::vector<UnitOption>& unit : group.units) {
                 DualValue least{std::numeric_limits<double>::infinity(), 0};
                 for (const UnitOption& option : unit) {
@@ -173,7 +181,8 @@ BatchTable::DualValue BatchTable::dual(std::int64_t live, std::int64_t slot, dou
     return total;
 }
 
-std::int64_t BatchTable::lowerBound(std::int64_t live, std::int64_t slot, std::int64_t capacity, double& multiplier) const {
+std::int64_t BatchTable::lowerBound(std::int64_t live, std::int64_t slot, std::int64_t capacity,
+                                    double& multiplier) const {
     if (minimumBytes(live, slot) > capacity)
         return kInfeasibleTime;
     const double available = static_cast<double>(capacity);
@@ -227,8 +236,10 @@ std::vector<BundleChoice> BatchTable::composeGroup(const GroupTable& group, std:
                 if (unit[p].slot > slot)
                     continue;
                 const bool dominated = std::any_of(unit.begin(), unit.end(), [&](const UnitOption& other) {
-                    return other.slot <= slot && other.bytes <= unit[p].bytes && other.time[recompute] <= unit[p].time[recompute] &&
-                           (other.bytes < unit[p].bytes || other.time[recompute] < unit[p].time[recompute] || &other < &unit[p]);
+                    return other.slot <= slot && other.bytes <= unit[p].bytes &&
+                           other.time[recompute] <= unit[p].time[recompute] &&
+                           (other.bytes < unit[p].bytes || other.time[recompute] < unit[p].time[recompute] ||
+                            &other < &unit[p]);
                 });
                 if (dominated)
                     continue;

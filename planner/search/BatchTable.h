@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "planner/search/DecisionSpace.h"
+#include "planner/search/Knapsack.h"
+
 #include <array>
 #include <cstdint>
 #include <map>
@@ -8,9 +11,6 @@
 #include <mutex>
 #include <optional>
 #include <vector>
-
-#include "planner/search/DecisionSpace.h"
-#include "planner/search/Knapsack.h"
 
 namespace shardscope::planner {
 
@@ -36,8 +36,8 @@ private:
 
 /// Bytes and picoseconds of every choice at one micro-batch and accumulation.
 ///
-/// peak = reserve + base + state + kept + slots x max slot + max live. The two max terms are handled by thresholds: for a live
-/// level and a slot bound, what remains is a knapsack over bundles.
+/// peak = reserve + base + state + kept + slots x max slot + max live. The two max terms are handled by thresholds: for
+/// a live level and a slot bound, what remains is a knapsack over bundles.
 class BatchTable {
 public:
     BatchTable(const DecisionSpace& space, DecisionSpace::Batch batch);
@@ -51,16 +51,18 @@ public:
     const std::vector<std::int64_t>& liveLevels() const { return m_liveLevels; }
     /// Slot bytes (of one slot) at which options become available, ascending; the first is the least any choice needs.
     const std::vector<std::int64_t>& slotLevels() const { return m_slotLevels; }
-    std::int64_t transientBytes(std::int64_t live, std::int64_t slot) const { return live + m_space.slotCount() * slot; }
+    std::int64_t transientBytes(std::int64_t live, std::int64_t slot) const {
+        return live + m_space.slotCount() * slot;
+    }
 
     /// Least bytes of state and kept activations under bounds.
     std::int64_t minimumBytes(std::int64_t live, std::int64_t slot) const;
     /// The least peak of any choice.
     std::int64_t smallestPeak() const;
 
-    /// A lower bound in picoseconds on the step time of every choice under the bounds within `capacity` bytes of state and
-    /// kept activations: the Lagrangian dual, maximised by bisection. Infeasible: kInfeasibleTime.
-    /// `multiplier` (picoseconds per byte): a first guess in, the best found out.
+    /// A lower bound in picoseconds on the step time of every choice under the bounds within `capacity` bytes of state
+    /// and kept activations: the Lagrangian dual, maximised by bisection. Infeasible: kInfeasibleTime. `multiplier`
+    /// (picoseconds per byte): a first guess in, the best found out.
     std::int64_t lowerBound(std::int64_t live, std::int64_t slot, std::int64_t capacity, double& multiplier) const;
 
     /// The exact knapsack under the bounds; made on first use and kept. Thread-safe.

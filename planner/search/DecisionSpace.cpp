@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "planner/search/DecisionSpace.h"
 
-#include <algorithm>
-#include <unordered_map>
+#include "runtime/contract/StepProgram.h"
 
 #include <fmt/format.h>
 
-#include "runtime/contract/StepProgram.h"
+#include <algorithm>
+#include <unordered_map>
 
 namespace shardscope::planner {
 
@@ -104,7 +104,8 @@ std::vector<Placement> DecisionSpace::openPlacements(const Operator& op) const {
 Placement DecisionSpace::legalPlacement(const Operator& op, Placement placement) {
     if (placement.isSharded() && placement.slices > op.maximumSlices()) {
         const auto slices = static_cast<std::int32_t>(op.maximumSlices());
-        m_notes.push_back(fmt::format("{} allows at most {} slices; the pin asked for {}", op.name, slices, placement.slices));
+        m_notes.push_back(
+            fmt::format("{} allows at most {} slices; the pin asked for {}", op.name, slices, placement.slices));
         placement.shardedSlices = std::min(placement.shardedSlices, slices);
         placement.slices = slices;
     }
@@ -131,7 +132,8 @@ contract::Result<void> DecisionSpace::resolvePlacements() {
         if (m_pinned[i])
             m_placements[i] = {legalPlacement(op, m_placements[i].front())};
         if (m_placements[i].empty())
-            return contract::usageError(fmt::format("no placement is allowed for {}; allow replicate, keep or shard", op.name));
+            return contract::usageError(
+                fmt::format("no placement is allowed for {}; allow replicate, keep or shard", op.name));
     }
     for (std::size_t p = 0; p < used.size(); ++p) {
         if (!used[p])
@@ -163,10 +165,10 @@ contract::Result<void> DecisionSpace::chooseBatches() {
                 m_batches.push_back({samples, each / samples});
         }
         if (m_batches.empty())
-            return contract::usageError(fmt::format(
-                "global batch {} is not micro-batch {} x accumulate {} x {} devices", m_request.globalBatch,
-                m_request.microBatch > 0 ? std::to_string(m_request.microBatch) : "auto",
-                m_request.accumulate > 0 ? std::to_string(m_request.accumulate) : "auto", devices));
+            return contract::usageError(
+                fmt::format("global batch {} is not micro-batch {} x accumulate {} x {} devices", m_request.globalBatch,
+                            m_request.microBatch > 0 ? std::to_string(m_request.microBatch) : "auto",
+                            m_request.accumulate > 0 ? std::to_string(m_request.accumulate) : "auto", devices));
         return {};
     }
     const std::int64_t accumulate = std::max<std::int64_t>(1, m_request.accumulate);
@@ -202,8 +204,8 @@ void DecisionSpace::resolveRecompute() {
 
 std::string DecisionSpace::classKey(std::int32_t index) const {
     const Operator& op = m_request.graph->operators[static_cast<std::size_t>(index)];
-    std::string key = fmt::format("{}/{}/{}/{}/{}/{}/", static_cast<int>(op.kind), op.flopsForward, op.sharedStorage, op.tiedTo,
-                                  op.liveActivationElements, op.liveWideElements);
+    std::string key = fmt::format("{}/{}/{}/{}/{}/{}/", static_cast<int>(op.kind), op.flopsForward, op.sharedStorage,
+                                  op.tiedTo, op.liveActivationElements, op.liveWideElements);
     for (const contract::TensorSpec& tensor : op.tensors)
         key += fmt::format("{}x{},", tensor.rows, tensor.columns);
     for (const contract::ActivationSpec& spec : op.kept)
@@ -220,7 +222,8 @@ void DecisionSpace::buildClasses() {
     std::unordered_map<std::string, std::int32_t> known;
     for (std::int32_t i = 0; i < count; ++i) {
         const auto at = static_cast<std::size_t>(i);
-        const bool endsBlock = operators[at].block >= 0 && (i + 1 == count || operators[at + 1].block != operators[at].block);
+        const bool endsBlock =
+            operators[at].block >= 0 && (i + 1 == count || operators[at + 1].block != operators[at].block);
         std::string key = own[at] + "|" + (i > 0 ? own[at - 1] : "") + "|" + (i + 1 < count ? own[at + 1] : "") +
                           fmt::format("|{}{}{}|", endsBlock, m_recompute[at][0], m_recompute[at][1]);
         for (const Placement& placement : m_placements[at])

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "planner/cost/OperatorPricer.h"
+#include "planner/search/Planner.h"
+
 #include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
-
-#include "planner/cost/OperatorPricer.h"
-#include "planner/search/Planner.h"
 
 namespace shardscope::planner {
 

@@ -11,7 +11,9 @@ using contract::PlacementKind;
 
 namespace {
 
-constexpr std::size_t index(std::int32_t value) { return static_cast<std::size_t>(value); }
+constexpr std::size_t index(std::int32_t value) {
+    return static_cast<std::size_t>(value);
+}
 
 class Assembly {
 public:
@@ -62,7 +64,8 @@ private:
             const OperatorClass& entry = m_space.classes()[index(c)];
             const std::int32_t p = m_decided.placements[i];
             const bool recompute = m_decided.recompute[i];
-            PlannedOperator planned{static_cast<std::int32_t>(i), entry.placements[index(p)], recompute, m_space.pinned()[i], {}};
+            PlannedOperator planned{
+                static_cast<std::int32_t>(i), entry.placements[index(p)], recompute, m_space.pinned()[i], {}};
             planned.cost = m_space.pricer().price(operators[i], planned.placement, table().situation(c, recompute));
             const PlacementBytes& bytes = entry.bytes[index(p)];
             planned.cost.memory[Category::Parameters] = bytes.state.parameters;
@@ -72,8 +75,12 @@ private:
             planned.cost.memory[Category::Gathered] = bytes.slot.gatheredBytes;
             planned.cost.memory[Category::Unreduced] = bytes.slot.unreducedBytes;
             switch (planned.placement.kind) {
-            case PlacementKind::Replicate: ++m_result->counts.replicate; break;
-            case PlacementKind::Keep: ++m_result->counts.keep; break;
+            case PlacementKind::Replicate:
+                ++m_result->counts.replicate;
+                break;
+            case PlacementKind::Keep:
+                ++m_result->counts.keep;
+                break;
             case PlacementKind::Shard:
                 ++m_result->counts.shard;
                 m_result->counts.split += planned.placement.isSplit() ? 1 : 0;
@@ -86,7 +93,8 @@ private:
     void fillLedger() {
         Ledger& ledger = m_result->ledger;
         for (const PlannedOperator& planned : m_result->operators) {
-            for (const Category category : {Category::Parameters, Category::Gradients, Category::Optimizer, Category::Activations})
+            for (const Category category :
+                 {Category::Parameters, Category::Gradients, Category::Optimizer, Category::Activations})
                 ledger[category] += planned.cost.memory[category];
         }
         ledger[Category::Activations] += m_reached.live.total();

@@ -10,7 +10,9 @@ namespace shardscope::planner {
 
 namespace {
 
-constexpr std::size_t index(std::int32_t value) { return static_cast<std::size_t>(value); }
+constexpr std::size_t index(std::int32_t value) {
+    return static_cast<std::size_t>(value);
+}
 
 /// a/b compared with c/d for non-negative integers; exact.
 int compareRatio(std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d) {
@@ -44,7 +46,8 @@ struct PlanSearch::Progress {
             outcome.stoppedBy = "time-limit";
     }
     void giveUp(std::int64_t product, std::int64_t bound) {
-        openBound = std::max(openBound, static_cast<double>(product) / static_cast<double>(std::max<std::int64_t>(1, bound)));
+        openBound =
+            std::max(openBound, static_cast<double>(product) / static_cast<double>(std::max<std::int64_t>(1, bound)));
     }
     /// Whether a step of `time` for `product` samples could be better than the incumbent, or as good.
     bool interesting(std::int64_t product, std::int64_t time) const {
@@ -61,7 +64,9 @@ const BatchTable& PlanSearch::table(std::size_t batchIndex) const {
     return *entry;
 }
 
-std::int64_t PlanSearch::smallestFeasibleBytes() const { return table(0).smallestPeak(); }
+std::int64_t PlanSearch::smallestFeasibleBytes() const {
+    return table(0).smallestPeak();
+}
 
 std::vector<PlanSearch::Node> PlanSearch::collectNodes(std::int64_t limitBytes, const std::stop_token& stop) const {
     std::vector<Node> nodes;
@@ -73,7 +78,8 @@ std::vector<PlanSearch::Node> PlanSearch::collectNodes(std::int64_t limitBytes, 
         for (const std::int64_t live : batchTable.liveLevels()) {
             const std::int64_t least = batchTable.slotLevels().front();
             const std::int64_t capacity = limitBytes - batchTable.fixedBytes() - batchTable.transientBytes(live, least);
-            const std::int64_t bound = batchTable.lowerBound(live, batchTable.slotLevels().back(), capacity, multiplier);
+            const std::int64_t bound =
+                batchTable.lowerBound(live, batchTable.slotLevels().back(), capacity, multiplier);
             if (bound < kInfeasibleTime)
                 nodes.push_back({&batchTable, live, bound, multiplier});
         }
@@ -142,7 +148,8 @@ void PlanSearch::searchNode(const Node& node, std::int64_t limitBytes, Progress&
     std::vector<Threshold> thresholds;
     double multiplier = node.multiplier;
     for (const std::int64_t slot : node.table->slotLevels()) {
-        const std::int64_t capacity = limitBytes - node.table->fixedBytes() - node.table->transientBytes(node.live, slot);
+        const std::int64_t capacity =
+            limitBytes - node.table->fixedBytes() - node.table->transientBytes(node.live, slot);
         if (capacity < 0)
             break;
         const std::int64_t bound = node.table->lowerBound(node.live, slot, capacity, multiplier);
@@ -197,13 +204,13 @@ Decided decide(const DecisionSpace& space, const ComposedProblem& problem, const
     const std::size_t operators = space.operatorClasses().size();
     Decided decided{std::vector<std::int32_t>(operators, 0), std::vector<bool>(operators, false)};
     for (std::size_t g = 0; g < space.groups().size(); ++g) {
-        // Options are composed by rising bytes within each recomputation; order all of them by bytes for contiguous runs.
+        // Options are composed by rising bytes within each recomputation; order all of them by bytes for contiguous
+        // runs.
         const auto& choices = problem.choices()[g];
         std::vector<std::size_t> order(choices.size());
         std::iota(order.begin(), order.end(), std::size_t{0});
-        std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-            return choices[a].recompute && !choices[b].recompute;
-        });
+        std::stable_sort(order.begin(), order.end(),
+                         [&](std::size_t a, std::size_t b) { return choices[a].recompute && !choices[b].recompute; });
         std::size_t member = 0;
         for (const std::size_t option : order) {
             for (std::int32_t n = 0; n < solution.counts[g][option]; ++n) {
@@ -240,7 +247,8 @@ Reached reach(const DecisionSpace& space, const BatchTable& table, const Decided
             any = true;
         }
     }
-    reached.live = any ? contract::sizeLive(operators, space.preset(), table.batch().samples, recomputed) : table.live({});
+    reached.live =
+        any ? contract::sizeLive(operators, space.preset(), table.batch().samples, recomputed) : table.live({});
     return reached;
 }
 

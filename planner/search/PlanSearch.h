@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "planner/search/BatchTable.h"
+#include "planner/search/DecisionSpace.h"
+#include "planner/search/Planner.h"
+
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "planner/search/BatchTable.h"
-#include "planner/search/DecisionSpace.h"
-#include "planner/search/Planner.h"
 
 namespace shardscope::planner {
 
@@ -36,8 +36,9 @@ struct SearchOutcome {
     std::int64_t work = 0;
 };
 
-/// Finds the plan with the most samples per second under a memory limit, over all batch candidates, live levels and slot
-/// thresholds: those with the best bound first, until no bound beats the incumbent. Among equals, the smallest peak.
+/// Finds the plan with the most samples per second under a memory limit, over all batch candidates, live levels and
+/// slot thresholds: those with the best bound first, until no bound beats the incumbent. Among equals, the smallest
+/// peak.
 class PlanSearch {
 public:
     explicit PlanSearch(DecisionSpace space) : m_space(std::move(space)), m_tables(m_space.batches().size()) {}
@@ -66,8 +67,8 @@ private:
     mutable std::vector<std::unique_ptr<const BatchTable>> m_tables;
 };
 
-/// What a choice decides for every operator, in the order of the graph. Equal bundles form contiguous runs, those that use
-/// the most memory last.
+/// What a choice decides for every operator, in the order of the graph. Equal bundles form contiguous runs, those that
+/// use the most memory last.
 struct Decided {
     std::vector<std::int32_t> placements; ///< per operator, index into its class's placements
     std::vector<bool> recompute;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "planner/search/Planner.h"
 
-#include <algorithm>
-#include <chrono>
-
 #include "planner/search/PlanAssembly.h"
 #include "planner/search/PlanSearch.h"
 #include "planner/search/Reasons.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
 
 namespace shardscope::planner {
 
@@ -29,10 +30,15 @@ public:
         Frontier frontier;
         frontier.smallestFeasibleBytes = m_search.smallestFeasibleBytes();
         frontier.largestUsefulBytes = std::max(largestBudget(), frontier.smallestFeasibleBytes);
-        const std::int64_t span = frontier.largestUsefulBytes - frontier.smallestFeasibleBytes;
         for (std::int32_t i = 0; i < points && !budget.stop.stop_requested(); ++i) {
-            const std::int64_t at = points > 1 ? span / (points - 1) * i + span % (points - 1) * i / (points - 1) : 0;
-            const PlanResultPointer plan = solve(frontier.smallestFeasibleBytes + at, budget);
+            const double share = points > 1 ? static_cast<double>(i) / (points - 1) : 0;
+            const double low = static_cast<double>(frontier.smallestFeasibleBytes);
+            const double high = static_cast<double>(frontier.largestUsefulBytes);
+            const double at = high > kWideRange * low ? low * std::pow(high / low, share) : low + share * (high - low);
+            const std::int64_t limit = i == 0            ? frontier.smallestFeasibleBytes
+                                       : i + 1 == points ? frontier.largestUsefulBytes
+                                                         : static_cast<std::int64_t>(at);
+            const PlanResultPointer plan = solve(limit, budget);
             if (plan->cancelled)
                 break;
             frontier.points.push_back({plan->limitBytes, plan->peakBytes, plan->samplesPerSecond, plan->stepSeconds,
@@ -48,8 +54,8 @@ public:
     }
 
 private:
-    /// max(device memory, what plain data parallelism needs at its smallest batch and some more), so that the whole way from
-    /// everything sharded to everything replicated can be walked; at most four devices' memory.
+    /// max(device memory, what plain data parallelism needs at its smallest batch and some more), so that the whole way
+    /// from everything sharded to everything replicated can be walked; at most four devices' memory.
     std::int64_t largestBudget() const {
         const std::int64_t device = request().cluster.device.memoryBytes;
         PlanRequest replicated = request();
@@ -76,9 +82,8 @@ contract::Result<std::shared_ptr<const Planner>> Planner::create(const PlanReque
 std::vector<Baseline> solveBaselines(const PlanRequest& request, std::int64_t limitBytes, const SearchBudget& budget) {
     using contract::Placement;
     using contract::PlacementKind;
-    const std::pair<const char*, Placement> policies[] = {{"DDP", {}},
-                                                          {"ZeRO-2", {PlacementKind::Keep, 1, 1, {}}},
-                                                          {"FSDP", {PlacementKind::Shard, 1, 1, {}}}};
+    const std::pair<const char*, Placement> policies[] = {
+        {"DDP", {}}, {"ZeRO-2", {PlacementKind::Keep, 1, 1, {}}}, {"FSDP", {PlacementKind::Shard, 1, 1, {}}}};
     std::vector<Baseline> baselines;
     for (const auto& [name, placement] : policies) {
         PlanRequest fixed = request;

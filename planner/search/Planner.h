@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "planner/graph/Graph.h"
+#include "runtime/contract/Cluster.h"
+#include "runtime/contract/Ledger.h"
+#include "runtime/contract/Plan.h"
+#include "runtime/contract/Training.h"
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -8,12 +14,6 @@
 #include <stop_token>
 #include <string>
 #include <vector>
-
-#include "planner/graph/Graph.h"
-#include "runtime/contract/Cluster.h"
-#include "runtime/contract/Ledger.h"
-#include "runtime/contract/Plan.h"
-#include "runtime/contract/Training.h"
 
 namespace shardscope::planner {
 
@@ -53,19 +53,19 @@ struct PlanRequest {
 
 /// How long a search may take.
 struct SearchBudget {
-    double tolerance = 0;         ///< stop at this certified gap
-    std::int64_t workLimit = 0;   ///< deterministic; 0 = none
-    double timeLimitSeconds = 0;  ///< not deterministic; 0 = none
+    double tolerance = 0;        ///< stop at this certified gap
+    std::int64_t workLimit = 0;  ///< deterministic; 0 = none
+    double timeLimitSeconds = 0; ///< not deterministic; 0 = none
     std::stop_token stop{};
 };
 
 /// Bytes and seconds of one operator under its decision; per device and per step.
 struct OperatorCost {
-    contract::Ledger memory;  ///< parameters, gradients, optimizer, activations (kept), gathered + unreduced (its slot)
-    double computeSeconds = 0;     ///< forward + backward
+    contract::Ledger memory; ///< parameters, gradients, optimizer, activations (kept), gathered + unreduced (its slot)
+    double computeSeconds = 0; ///< forward + backward
     double recomputeSeconds = 0;
-    double gatherSeconds = 0;      ///< all gathers, before overlap
-    double reduceSeconds = 0;      ///< reduce-scatters and all-reduces, before overlap
+    double gatherSeconds = 0; ///< all gathers, before overlap
+    double reduceSeconds = 0; ///< reduce-scatters and all-reduces, before overlap
     double exposedGatherSeconds = 0;
     double exposedReduceSeconds = 0;
     double optimizerSeconds = 0;
@@ -129,7 +129,7 @@ struct FrontierPoint {
 
 /// A well-known fixed policy, priced by the same cost model at its own best batch and recomputation.
 struct Baseline {
-    std::string name; ///< "DDP", "ZeRO-2", "FSDP"
+    std::string name;      ///< "DDP", "ZeRO-2", "FSDP"
     bool feasible = false; ///< under the limit it was asked for
     std::int64_t peakBytes = 0;
     double samplesPerSecond = 0;
@@ -137,6 +137,9 @@ struct Baseline {
     std::int64_t microBatch = 0;
     std::int64_t smallestFeasibleBytes = 0;
 };
+
+/// Beyond this ratio between the ends of a frontier its budgets are spaced by equal factors instead of equal steps.
+inline constexpr double kWideRange = 24;
 
 struct Frontier {
     std::vector<FrontierPoint> points; ///< ascending memory
@@ -146,9 +149,9 @@ struct Frontier {
 
 /// Why an operator is placed as it is.
 struct Reason {
-    contract::Placement alternative; ///< the cheapest other placement in the direction asked
-    std::int64_t stateDeltaBytes = 0; ///< alternative minus chosen (state and kept)
-    double stepDeltaSeconds = 0;      ///< alternative minus chosen
+    contract::Placement alternative;       ///< the cheapest other placement in the direction asked
+    std::int64_t stateDeltaBytes = 0;      ///< alternative minus chosen (state and kept)
+    double stepDeltaSeconds = 0;           ///< alternative minus chosen
     std::optional<std::int64_t> flipBytes; ///< next budget on the frontier where its placement differs
     std::optional<contract::Placement> flipPlacement;
 };
@@ -168,16 +171,19 @@ public:
 
     /// `points` budgets between the smallest feasible and max(device memory, all-replicated at its best batch).
     /// Cancelled early when `budget.stop` is requested (then fewer points).
-    virtual Frontier frontier(std::int32_t points, const SearchBudget& budget = {}, const Progress& progress = {}) const = 0;
+    virtual Frontier frontier(std::int32_t points, const SearchBudget& budget = {},
+                              const Progress& progress = {}) const = 0;
 
     /// The cheapest change of one operator of a plan, and the budget at which its placement flips.
-    virtual std::vector<Reason> reasons(const PlanResult& plan, std::int32_t op, const SearchBudget& budget = {}) const = 0;
+    virtual std::vector<Reason> reasons(const PlanResult& plan, std::int32_t op,
+                                        const SearchBudget& budget = {}) const = 0;
 
     virtual const PlanRequest& request() const = 0;
 };
 
 /// DDP (all replicate), ZeRO-2 (all keep), FSDP (all shard) under the same limit.
-std::vector<Baseline> solveBaselines(const PlanRequest& request, std::int64_t limitBytes, const SearchBudget& budget = {});
+std::vector<Baseline> solveBaselines(const PlanRequest& request, std::int64_t limitBytes,
+                                     const SearchBudget& budget = {});
 
 /// The self-contained plan file of a feasible result.
 contract::Plan emitPlan(const PlanResult& result, const std::string& createdBy);

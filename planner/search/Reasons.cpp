@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "planner/search/Reasons.h"
 
-#include <algorithm>
-
 #include "runtime/contract/Bytes.h"
+
+#include <algorithm>
 
 namespace shardscope::planner {
 
@@ -11,7 +11,9 @@ using contract::Placement;
 
 namespace {
 
-constexpr std::size_t index(std::int32_t value) { return static_cast<std::size_t>(value); }
+constexpr std::size_t index(std::int32_t value) {
+    return static_cast<std::size_t>(value);
+}
 
 /// Bytes of state and picoseconds of a unit (an owner and those tied to it) under one placement.
 struct UnitPrice {
@@ -25,8 +27,8 @@ struct Flip {
 };
 
 /// Walks budgets upwards until the placement differs, then bisects to a MiB.
-std::optional<Flip> findFlip(const Planner& planner, const PlanResult& plan, std::int32_t op, std::int64_t largestBudget,
-                             const SearchBudget& budget) {
+std::optional<Flip> findFlip(const Planner& planner, const PlanResult& plan, std::int32_t op,
+                             std::int64_t largestBudget, const SearchBudget& budget) {
     constexpr int kSteps = 24;
     const Placement chosen = plan.operators[index(op)].placement;
     const auto placementAt = [&](std::int64_t limit) -> std::optional<Placement> {
@@ -65,8 +67,8 @@ std::optional<Flip> findFlip(const Planner& planner, const PlanResult& plan, std
 
 } // namespace
 
-std::vector<Reason> explainOperator(const Planner& planner, const PlanSearch& search, const PlanResult& plan, std::int32_t op,
-                                    std::int64_t largestBudget, const SearchBudget& budget) {
+std::vector<Reason> explainOperator(const Planner& planner, const PlanSearch& search, const PlanResult& plan,
+                                    std::int32_t op, std::int64_t largestBudget, const SearchBudget& budget) {
     const DecisionSpace& space = search.space();
     if (!plan.feasible || op < 0 || index(op) >= plan.operators.size())
         return {};
@@ -87,7 +89,8 @@ std::vector<Reason> explainOperator(const Planner& planner, const PlanSearch& se
                 continue;
             const std::int32_t c = space.operatorClasses()[i];
             total.bytes += space.classes()[index(c)].bytes[placement].state.total();
-            total.picoseconds += table.picoseconds(c, static_cast<std::int32_t>(placement), plan.operators[i].recompute);
+            total.picoseconds +=
+                table.picoseconds(c, static_cast<std::int32_t>(placement), plan.operators[i].recompute);
         }
         return total;
     };
@@ -100,11 +103,13 @@ std::vector<Reason> explainOperator(const Planner& planner, const PlanSearch& se
 
     std::vector<Reason> reasons;
     for (std::size_t p = 0; p < placements.size(); ++p) {
-        if (placements[p] == chosen || (placements[p].kind == chosen.kind && placements[p].kind == contract::PlacementKind::Shard))
+        if (placements[p] == chosen ||
+            (placements[p].kind == chosen.kind && placements[p].kind == contract::PlacementKind::Shard))
             continue;
         const UnitPrice other = price(p);
         const Reason reason{placements[p], other.bytes - now.bytes,
-                            static_cast<double>(other.picoseconds - now.picoseconds) * 1e-12, std::nullopt, std::nullopt};
+                            static_cast<double>(other.picoseconds - now.picoseconds) * 1e-12, std::nullopt,
+                            std::nullopt};
         const auto same = std::find_if(reasons.begin(), reasons.end(), [&](const Reason& known) {
             return known.alternative.kind == reason.alternative.kind;
         });

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "planner/search/Remedies.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace shardscope::planner {
 
@@ -25,7 +25,8 @@ std::vector<Candidate> candidates(const PlanRequest& request) {
     if (!request.pins.empty())
         add("drop the pins", false, [](PlanRequest& r) { r.pins.clear(); });
     if (!request.allowShard || !request.allowKeep)
-        add("allow every placement", false, [](PlanRequest& r) { r.allowReplicate = r.allowKeep = r.allowShard = true; });
+        add("allow every placement", false,
+            [](PlanRequest& r) { r.allowReplicate = r.allowKeep = r.allowShard = true; });
     if (request.recompute == contract::RecomputePolicy::Off || !request.recomputePins.empty())
         add("recompute auto", false, [](PlanRequest& r) {
             r.recompute = contract::RecomputePolicy::Auto;
@@ -39,9 +40,8 @@ std::vector<Candidate> candidates(const PlanRequest& request) {
         add("slices 1,2,4,8,16", false, [](PlanRequest& r) { r.slices = {1, 2, 4, 8, 16}; });
     const contract::Cluster& cluster = request.cluster;
     if (request.globalBatch == 0)
-        add(fmt::format("devices {}", 2 * cluster.devices()), false, [](PlanRequest& r) {
-            r.cluster.nodes > 1 ? r.cluster.nodes *= 2 : r.cluster.devicesPerNode *= 2;
-        });
+        add(fmt::format("devices {}", 2 * cluster.devices()), false,
+            [](PlanRequest& r) { r.cluster.nodes > 1 ? r.cluster.nodes *= 2 : r.cluster.devicesPerNode *= 2; });
     if (!cluster.isCpu) {
         for (const char* precision : {"bf16-adam8bit", "bf16-pure-adam"}) {
             if (request.precision != precision && cluster.device.flopsBf16 > 0)
@@ -50,7 +50,8 @@ std::vector<Candidate> candidates(const PlanRequest& request) {
     }
     if (request.graph->sequence >= 256) {
         if (const auto shorter = withSequence(request.graph, request.graph->sequence / 2))
-            add(fmt::format("sequence {}", request.graph->sequence / 2), true, [&](PlanRequest& r) { r.graph = *shorter; });
+            add(fmt::format("sequence {}", request.graph->sequence / 2), true,
+                [&](PlanRequest& r) { r.graph = *shorter; });
     }
     return list;
 }

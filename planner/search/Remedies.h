@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "planner/search/Planner.h"
+
 #include <cstdint>
 #include <string>
 #include <vector>
-
-#include "planner/search/Planner.h"
 
 namespace shardscope::planner {
 
@@ -18,8 +18,8 @@ struct Remedy {
     bool changesNumerics = false;
 };
 
-/// Single changes of an infeasible request that fit `limitBytes`; those that keep the numerics come first, then by speed
-/// (tokens per second, so that a shorter sequence is compared fairly).
+/// Single changes of an infeasible request that fit `limitBytes`; those that keep the numerics come first, then by
+/// speed (tokens per second, so that a shorter sequence is compared fairly).
 std::vector<Remedy> findRemedies(const PlanRequest& request, std::int64_t limitBytes, const SearchBudget& budget = {});
 
 } // namespace shardscope::planner

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/contract/Architecture.h"
 
-#include <utility>
-#include <vector>
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include <utility>
+#include <vector>
 
 namespace shardscope::contract {
 
@@ -13,13 +13,18 @@ namespace {
 
 constexpr std::int64_t kMaximumField = std::int64_t{1} << 40; // the true bounds are in checkArchitecture()
 
-std::string_view normName(NormKind kind) { return kind == NormKind::LayerNorm ? "layer_norm" : "rms_norm"; }
+std::string_view normName(NormKind kind) {
+    return kind == NormKind::LayerNorm ? "layer_norm" : "rms_norm";
+}
 
 std::string_view activationName(Activation activation) {
     switch (activation) {
-    case Activation::GeluTanh: return "gelu_tanh";
-    case Activation::Gelu: return "gelu";
-    case Activation::SiluGated: return "silu_gated";
+    case Activation::GeluTanh:
+        return "gelu_tanh";
+    case Activation::Gelu:
+        return "gelu";
+    case Activation::SiluGated:
+        return "silu_gated";
     }
     return "gelu";
 }
@@ -29,23 +34,26 @@ std::string_view activationName(Activation activation) {
 OrderedJson toJson(const Architecture& a) {
     OrderedJson rope = nullptr;
     if (a.rope)
-        rope = {{"theta", a.rope->theta}, {"scaling_kind", a.rope->scalingKind}, {"scaling", a.rope->scaling.empty() ? OrderedJson(nullptr) : OrderedJson::parse(a.rope->scaling)}};
-    return {{"family", a.family},
-            {"layers", a.layers},
-            {"hidden", a.hidden},
-            {"heads", a.heads},
-            {"kv_heads", a.kvHeads},
-            {"head_dim", a.headDim},
-            {"intermediate", a.intermediate},
-            {"vocabulary", a.vocabulary},
-            {"positions", a.positions},
-            {"norm", {{"kind", normName(a.norm)}, {"epsilon", a.normEpsilon}}},
-            {"activation", activationName(a.activation)},
-            {"attention", a.attention == AttentionLayout::Fused ? "fused" : "separate"},
-            {"rope", rope},
-            {"biases", {{"attention", a.attentionBias}, {"attention_output", a.attentionOutputBias}, {"mlp", a.mlpBias}}},
-            {"qk_norm", a.qkNorm},
-            {"tied", a.tied}};
+        rope = {{"theta", a.rope->theta},
+                {"scaling_kind", a.rope->scalingKind},
+                {"scaling", a.rope->scaling.empty() ? OrderedJson(nullptr) : OrderedJson::parse(a.rope->scaling)}};
+    return {
+        {"family", a.family},
+        {"layers", a.layers},
+        {"hidden", a.hidden},
+        {"heads", a.heads},
+        {"kv_heads", a.kvHeads},
+        {"head_dim", a.headDim},
+        {"intermediate", a.intermediate},
+        {"vocabulary", a.vocabulary},
+        {"positions", a.positions},
+        {"norm", {{"kind", normName(a.norm)}, {"epsilon", a.normEpsilon}}},
+        {"activation", activationName(a.activation)},
+        {"attention", a.attention == AttentionLayout::Fused ? "fused" : "separate"},
+        {"rope", rope},
+        {"biases", {{"attention", a.attentionBias}, {"attention_output", a.attentionOutputBias}, {"mlp", a.mlpBias}}},
+        {"qk_norm", a.qkNorm},
+        {"tied", a.tied}};
 }
 
 Architecture readArchitecture(const JsonCursor& cursor) {
@@ -66,8 +74,9 @@ Architecture readArchitecture(const JsonCursor& cursor) {
                        .choice<Activation>({{"gelu_tanh", Activation::GeluTanh},
                                             {"gelu", Activation::Gelu},
                                             {"silu_gated", Activation::SiluGated}});
-    a.attention = cursor.at("attention")
-                      .choice<AttentionLayout>({{"fused", AttentionLayout::Fused}, {"separate", AttentionLayout::Separate}});
+    a.attention =
+        cursor.at("attention")
+            .choice<AttentionLayout>({{"fused", AttentionLayout::Fused}, {"separate", AttentionLayout::Separate}});
     if (const auto rope = cursor.find("rope")) {
         a.rope = Rope{rope->at("theta").number(1e-6, 1e12), rope->at("scaling_kind").text(64), {}};
         if (const auto scaling = rope->find("scaling"))
@@ -89,9 +98,9 @@ Architecture readArchitecture(const JsonCursor& cursor) {
 std::optional<std::string> checkArchitecture(const Architecture& a) {
     // The bounds keep every product of a layer's sizes inside 63 bits; lowerArchitecture() checks the sums.
     const std::vector<std::pair<const char*, std::pair<std::int64_t, std::int64_t>>> bounds{
-        {"layers", {a.layers, 1 << 14}},      {"hidden", {a.hidden, 1 << 20}},
-        {"heads", {a.heads, 1 << 16}},        {"kv_heads", {a.kvHeads, 1 << 16}},
-        {"head_dim", {a.headDim, 1 << 16}},   {"intermediate", {a.intermediate, 1 << 22}},
+        {"layers", {a.layers, 1 << 14}},         {"hidden", {a.hidden, 1 << 20}},
+        {"heads", {a.heads, 1 << 16}},           {"kv_heads", {a.kvHeads, 1 << 16}},
+        {"head_dim", {a.headDim, 1 << 16}},      {"intermediate", {a.intermediate, 1 << 22}},
         {"vocabulary", {a.vocabulary, 1 << 26}}, {"positions", {a.positions, 1 << 24}}};
     for (const auto& [name, value] : bounds) {
         if (value.first < 1 || value.first > value.second)

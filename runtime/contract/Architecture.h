@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "runtime/contract/Json.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
-
-#include "runtime/contract/Json.h"
 
 namespace shardscope::contract {
 
@@ -19,8 +19,8 @@ enum class AttentionLayout {
 /// Rotary position embedding. `scaling` is kept as it was read; kinds the engine does not run are refused there.
 struct Rope {
     double theta = 10000.0;
-    std::string scalingKind;    ///< "" when none, else for example "llama3", "linear", "yarn"
-    std::string scaling;        ///< the whole scaling object of the configuration as JSON text, "" when none
+    std::string scalingKind; ///< "" when none, else for example "llama3", "linear", "yarn"
+    std::string scaling;     ///< the whole scaling object of the configuration as JSON text, "" when none
     bool operator==(const Rope&) const = default;
 };
 
@@ -39,8 +39,8 @@ struct Architecture {
     double normEpsilon = 1e-5;
     Activation activation = Activation::GeluTanh;
     AttentionLayout attention = AttentionLayout::Fused;
-    std::optional<Rope> rope; ///< nothing: learned positions
-    bool attentionBias = false;   ///< bias of query, key and value projections
+    std::optional<Rope> rope;   ///< nothing: learned positions
+    bool attentionBias = false; ///< bias of query, key and value projections
     bool attentionOutputBias = false;
     bool mlpBias = false;
     bool qkNorm = false; ///< RMS norm over each head of query and key (Qwen3)
@@ -53,8 +53,8 @@ struct Architecture {
 OrderedJson toJson(const Architecture& architecture);
 Architecture readArchitecture(const JsonCursor& cursor);
 
-/// Says what is inconsistent ("heads 12 does not divide hidden 770"), or nothing. Bounds every field so that products of
-/// any of them fit 63 bits.
+/// Says what is inconsistent ("heads 12 does not divide hidden 770"), or nothing. Bounds every field so that products
+/// of any of them fit 63 bits.
 std::optional<std::string> checkArchitecture(const Architecture& architecture);
 
 } // namespace shardscope::contract

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/contract/BufferTable.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace shardscope::contract {
 
 namespace {
-constexpr std::array<std::string_view, kArenaCount> kArenaNames{"parameters", "gradients", "optimizer", "activations", "live",
-                                                                "slots",      "logits",    "data",      "collective"};
-constexpr std::array<Category, kArenaCount> kArenaCategory{Category::Parameters,  Category::Gradients, Category::Optimizer,
-                                                           Category::Activations, Category::Activations, Category::Gathered,
-                                                           Category::Logits,      Category::Data,      Category::Collective};
+constexpr std::array<std::string_view, kArenaCount> kArenaNames{
+    "parameters", "gradients", "optimizer", "activations", "live", "slots", "logits", "data", "collective"};
+constexpr std::array<Category, kArenaCount> kArenaCategory{
+    Category::Parameters, Category::Gradients, Category::Optimizer, Category::Activations, Category::Activations,
+    Category::Gathered,   Category::Logits,    Category::Data,      Category::Collective};
 } // namespace
 
-std::string_view arenaName(Arena arena) { return kArenaNames[static_cast<std::size_t>(arena)]; }
+std::string_view arenaName(Arena arena) {
+    return kArenaNames[static_cast<std::size_t>(arena)];
+}
 
 std::optional<Arena> arenaFromName(std::string_view name) {
     for (std::size_t i = 0; i < kArenaNames.size(); ++i) {
@@ -93,8 +95,12 @@ private:
             const StepInstruction& instruction = m_program.instructions[i];
             const auto index = static_cast<std::int32_t>(i);
             switch (instruction.code) {
-            case StepCode::Load: m_load = index; break;
-            case StepCode::Loss: m_loss = index; break;
+            case StepCode::Load:
+                m_load = index;
+                break;
+            case StepCode::Loss:
+                m_loss = index;
+                break;
             case StepCode::Forward:
                 if (std::int32_t& first = m_first[static_cast<std::size_t>(instruction.op)]; first < 0)
                     first = index;
@@ -103,12 +109,14 @@ private:
                 m_last[static_cast<std::size_t>(instruction.op)] = index;
                 m_lastBackward = index;
                 break;
-            default: break;
+            default:
+                break;
             }
         }
     }
 
-    void add(std::string name, Category category, Arena arena, std::int64_t bytes, std::int32_t first, std::int32_t last) {
+    void add(std::string name, Category category, Arena arena, std::int64_t bytes, std::int32_t first,
+             std::int32_t last) {
         if (bytes == 0)
             return;
         std::int64_t& offset = m_offset[static_cast<std::size_t>(arena)];
@@ -153,8 +161,8 @@ private:
         addRecomputed(recomputed, samples);
     }
 
-    /// Intermediates of recomputed blocks, under names that do not depend on the block. Blocks whose intermediates differ
-    /// share the region; the names are those of the largest.
+    /// Intermediates of recomputed blocks, under names that do not depend on the block. Blocks whose intermediates
+    /// differ share the region; the names are those of the largest.
     void addRecomputed(const std::vector<bool>& recomputed, std::int64_t samples) {
         std::int32_t largest = -1;
         std::int64_t largestBytes = 0;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "runtime/contract/Ledger.h"
+#include "runtime/contract/Sizing.h"
+#include "runtime/contract/StepProgram.h"
+#include "runtime/contract/Training.h"
+
 #include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
-
-#include "runtime/contract/Ledger.h"
-#include "runtime/contract/Sizing.h"
-#include "runtime/contract/StepProgram.h"
-#include "runtime/contract/Training.h"
 
 namespace shardscope::contract {
 
@@ -21,10 +21,11 @@ inline constexpr int kArenaCount = 9;
 std::string_view arenaName(Arena arena);
 std::optional<Arena> arenaFromName(std::string_view name);
 
-/// One row of a plan's buffer table. `first` and `last` are indices of the step program between which it holds data that
-/// somebody needs (state lives through the whole program).
+/// One row of a plan's buffer table. `first` and `last` are indices of the step program between which it holds data
+/// that somebody needs (state lives through the whole program).
 struct Buffer {
-    std::string name; ///< "h.0.attn.c_attn.weight", "h.0.ln_1.input", "slot.0.gathered", "live.residual_gradient", "tokens"
+    std::string
+        name; ///< "h.0.attn.c_attn.weight", "h.0.ln_1.input", "slot.0.gathered", "live.residual_gradient", "tokens"
     Category category = Category::Parameters;
     Arena arena = Arena::Parameters;
     std::int64_t offset = 0;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/contract/Bytes.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <utility>
-
-#include <fmt/format.h>
 
 namespace shardscope::contract {
 
@@ -35,7 +35,8 @@ Result<std::int64_t> parseBytes(std::string_view text) {
                                                                          {"TB", 1e12},
                                                                          {"B", 1}}};
     const auto wrong = [&] {
-        return usageError(fmt::format("\"{}\" is not a size; write for example 16GiB, 500MiB, 24GB or plain bytes", text));
+        return usageError(
+            fmt::format("\"{}\" is not a size; write for example 16GiB, 500MiB, 24GB or plain bytes", text));
     };
     double number = 0;
     const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);

@@ -98,8 +98,9 @@ Cluster readCluster(const JsonCursor& cursor) {
     const std::size_t lines = reserve.arraySize(64);
     for (std::size_t i = 0; i < lines && !cursor.failed(); ++i) {
         const JsonCursor line = reserve.element(i);
-        cluster.reserve.push_back({line.at("what").text(256), line.at("bytes").integer(0, kMaximumBytes),
-                                   line.at("source").choice<std::string>({{"measured", "measured"}, {"assumed", "assumed"}})});
+        cluster.reserve.push_back(
+            {line.at("what").text(256), line.at("bytes").integer(0, kMaximumBytes),
+             line.at("source").choice<std::string>({{"measured", "measured"}, {"assumed", "assumed"}})});
     }
     if (const auto source = cursor.find("source"))
         cluster.source = source->text(256);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "runtime/contract/Json.h"
+
 #include <cstdint>
 #include <string>
 #include <vector>
-
-#include "runtime/contract/Json.h"
 
 namespace shardscope::contract {
 
@@ -27,11 +27,11 @@ struct ReserveLine {
 struct Device {
     std::string name;
     std::int64_t memoryBytes = 0; ///< what the driver reports
-    double flopsFp32 = 0;         ///< sustained floating point operations per second (rate x efficiency), 0 = not supported
+    double flopsFp32 = 0; ///< sustained floating point operations per second (rate x efficiency), 0 = not supported
     double flopsBf16 = 0;
-    double peakFlopsFp32 = 0;     ///< datasheet peaks, for utilisation
+    double peakFlopsFp32 = 0; ///< datasheet peaks, for utilisation
     double peakFlopsBf16 = 0;
-    double memoryBandwidth = 0;   ///< bytes per second
+    double memoryBandwidth = 0; ///< bytes per second
     bool operator==(const Device&) const = default;
 };
 
@@ -47,7 +47,7 @@ struct Cluster {
     double overlapEfficiency = 1; ///< share of communication that compute beside it can really hide, 0..1
     std::vector<ReserveLine> reserve;
     bool isCpu = false;
-    std::string source; ///< "measured", "assumed", "detected with default rates": shown to the user
+    std::string source;   ///< "measured", "assumed", "detected with default rates": shown to the user
     std::string measured; ///< fits with R2 as written by `shardscope-train measure`, as JSON text; "" when none
 
     std::int64_t devices() const { return nodes * devicesPerNode; }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/contract/Json.h"
 
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -8,9 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <unordered_set>
-
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 namespace shardscope::contract {
 
@@ -25,15 +25,20 @@ public:
         if (!m_message.empty())
             return false;
         switch (event) {
-        case Json::parse_event_t::object_start: m_keys.emplace_back(); break;
-        case Json::parse_event_t::object_end: m_keys.pop_back(); break;
+        case Json::parse_event_t::object_start:
+            m_keys.emplace_back();
+            break;
+        case Json::parse_event_t::object_end:
+            m_keys.pop_back();
+            break;
         case Json::parse_event_t::key: {
             const std::string& key = value.get_ref<const std::string&>();
             if (!m_keys.back().insert(key).second)
                 m_message = fmt::format("has the key \"{}\" twice in one object", key);
             break;
         }
-        default: break;
+        default:
+            break;
         }
         return true;
     }
@@ -71,9 +76,8 @@ const Json kNull = nullptr;
 Result<Json> parseJson(std::string_view text, std::string_view file) {
     StructureGuard guard;
     try {
-        Json document = Json::parse(text, [&](int depth, Json::parse_event_t event, Json& value) {
-            return guard(depth, event, value);
-        });
+        Json document = Json::parse(
+            text, [&](int depth, Json::parse_event_t event, Json& value) { return guard(depth, event, value); });
         if (!guard.message().empty())
             return badInput(fmt::format("{}: {}", file, guard.message()));
         return document;
@@ -212,8 +216,9 @@ std::int64_t JsonCursor::integer(std::int64_t minimum, std::int64_t maximum) con
         fail(m_value->is_number() ? fmt::format("is {}; it {}", m_value->dump(), range()) : range());
         return minimum;
     }
-    const bool tooLarge = m_value->is_number_unsigned() &&
-                          m_value->get<std::uint64_t>() > static_cast<std::uint64_t>(std::max<std::int64_t>(maximum, 0));
+    const bool tooLarge =
+        m_value->is_number_unsigned() &&
+        m_value->get<std::uint64_t>() > static_cast<std::uint64_t>(std::max<std::int64_t>(maximum, 0));
     const std::int64_t value = tooLarge ? maximum : m_value->get<std::int64_t>();
     if (tooLarge || value < minimum || value > maximum) {
         fail(fmt::format("is {}; it {}", m_value->dump(), range()));
@@ -256,10 +261,20 @@ std::string JsonCursor::text(std::size_t maximumLength) const {
     return value;
 }
 
-bool JsonCursor::isNull() const { return m_value->is_null(); }
-bool JsonCursor::isObject() const { return m_value->is_object(); }
-bool JsonCursor::isArray() const { return m_value->is_array(); }
-bool JsonCursor::isString() const { return m_value->is_string(); }
-bool JsonCursor::isNumber() const { return m_value->is_number(); }
+bool JsonCursor::isNull() const {
+    return m_value->is_null();
+}
+bool JsonCursor::isObject() const {
+    return m_value->is_object();
+}
+bool JsonCursor::isArray() const {
+    return m_value->is_array();
+}
+bool JsonCursor::isString() const {
+    return m_value->is_string();
+}
+bool JsonCursor::isNumber() const {
+    return m_value->is_number();
+}
 
 } // namespace shardscope::contract

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "runtime/contract/Result.h"
+
+#include <nlohmann/json_fwd.hpp>
+
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -11,10 +15,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include <nlohmann/json_fwd.hpp>
-
-#include "runtime/contract/Result.h"
 
 namespace shardscope::contract {
 
@@ -39,8 +39,8 @@ Result<void> writeFileAtomically(const std::string& path, std::string_view conte
 
 /// A place in a JSON document that knows its path ("operators[3].name").
 ///
-/// The first failure is remembered by the document and later reads return neutral values, so that a reader can be written
-/// straight down and ask failed() once at the end (and before trusting a count).
+/// The first failure is remembered by the document and later reads return neutral values, so that a reader can be
+/// written straight down and ask failed() once at the end (and before trusting a count).
 class JsonCursor {
 public:
     JsonCursor(const Json& document, std::string_view file);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/contract/Ledger.h"
 
-#include <numeric>
 #include <nlohmann/json.hpp>
+
+#include <numeric>
 
 namespace shardscope::contract {
 
@@ -12,7 +13,9 @@ constexpr std::array<std::string_view, kCategoryCount> kNames{
     "unreduced",  "optimizer_temporary", "collective", "data",        "context", "slack"};
 }
 
-std::string_view categoryName(Category category) { return kNames[static_cast<std::size_t>(category)]; }
+std::string_view categoryName(Category category) {
+    return kNames[static_cast<std::size_t>(category)];
+}
 
 std::optional<Category> categoryFromName(std::string_view name) {
     for (int i = 0; i < kCategoryCount; ++i) {
@@ -22,7 +25,9 @@ std::optional<Category> categoryFromName(std::string_view name) {
     return std::nullopt;
 }
 
-std::int64_t Ledger::total() const { return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0}); }
+std::int64_t Ledger::total() const {
+    return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
+}
 
 Ledger& Ledger::operator+=(const Ledger& other) {
     for (std::size_t i = 0; i < bytes.size(); ++i)

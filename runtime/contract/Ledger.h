@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "runtime/contract/Json.h"
+
 #include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
-
-#include "runtime/contract/Json.h"
 
 namespace shardscope::contract {
 

@@ -1,23 +1,29 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/contract/Operator.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace shardscope::contract {
 
 std::string_view operatorKindName(OperatorKind kind) {
     switch (kind) {
-    case OperatorKind::Embedding: return "embedding";
-    case OperatorKind::Linear: return "linear";
-    case OperatorKind::Norm: return "norm";
-    case OperatorKind::Other: return "other";
+    case OperatorKind::Embedding:
+        return "embedding";
+    case OperatorKind::Linear:
+        return "linear";
+    case OperatorKind::Norm:
+        return "norm";
+    case OperatorKind::Other:
+        return "other";
     }
     return "other";
 }
 
-std::int64_t Operator::parameters() const { return isTied() ? 0 : tensorElements(); }
+std::int64_t Operator::parameters() const {
+    return isTied() ? 0 : tensorElements();
+}
 
 std::int64_t Operator::tensorElements() const {
     std::int64_t elements = 0;
@@ -121,10 +127,12 @@ private:
         op.role = role;
         // GPT-2 stores its projections as Conv1D: (in, out).
         const bool transposed = m_architecture.attention == AttentionLayout::Fused;
-        op.tensors = {{"weight", transposed ? std::vector{inputs, outputs} : std::vector{outputs, inputs}, outputs, inputs}};
+        op.tensors = {
+            {"weight", transposed ? std::vector{inputs, outputs} : std::vector{outputs, inputs}, outputs, inputs}};
         if (bias)
             op.tensors.push_back({"bias", {outputs}, outputs, 1});
-        op.flopsForward = 2.0 * static_cast<double>(m_sequence) * static_cast<double>(outputs) * static_cast<double>(inputs);
+        op.flopsForward =
+            2.0 * static_cast<double>(m_sequence) * static_cast<double>(outputs) * static_cast<double>(inputs);
         op.kept = {{"input", m_sequence * inputs, false, false}};
         op.liveActivationElements = m_sequence * inputs;
         return op;
@@ -132,7 +140,8 @@ private:
 
     /// Scores and their softmax: 4 S^2 heads head_dim, not halved for the causal mask (the convention of model FLOPs).
     double attentionFlops() const {
-        return 4.0 * static_cast<double>(m_sequence) * static_cast<double>(m_sequence) * static_cast<double>(m_queryWidth);
+        return 4.0 * static_cast<double>(m_sequence) * static_cast<double>(m_sequence) *
+               static_cast<double>(m_queryWidth);
     }
     std::int64_t attentionScratchBytes() const {
         return 2 * kAttentionTileRows * m_sequence * static_cast<std::int64_t>(sizeof(float));
@@ -141,8 +150,8 @@ private:
     void addGpt2Block() {
         const std::int64_t inner = m_architecture.intermediate;
         add(normOperator("ln_1", OperatorRole::AttentionNorm, true));
-        Operator attention =
-            linearOperator("attn.c_attn", OperatorRole::QueryKeyValue, 3 * m_hidden, m_hidden, m_architecture.attentionBias);
+        Operator attention = linearOperator("attn.c_attn", OperatorRole::QueryKeyValue, 3 * m_hidden, m_hidden,
+                                            m_architecture.attentionBias);
         attention.flopsForward += attentionFlops();
         attention.kept.push_back({"output", m_sequence * 3 * m_hidden, false, false});
         attention.kept.push_back({"logsumexp", m_sequence * m_architecture.heads, true, false});
@@ -163,7 +172,8 @@ private:
         const Architecture& a = m_architecture;
         const std::int64_t queryKeyValue = m_sequence * (m_queryWidth + 2 * m_keyWidth);
         add(normOperator("input_layernorm", OperatorRole::AttentionNorm, true));
-        Operator query = linearOperator("self_attn.q_proj", OperatorRole::Query, m_queryWidth, m_hidden, a.attentionBias);
+        Operator query =
+            linearOperator("self_attn.q_proj", OperatorRole::Query, m_queryWidth, m_hidden, a.attentionBias);
         query.kept.push_back({"output", m_sequence * m_queryWidth, false, false});
         query.liveWideElements = queryKeyValue;
         add(std::move(query));
@@ -199,7 +209,8 @@ private:
 
     /// The gradient of its wide input goes to the wide region.
     Operator downProjection(const std::string& name, std::int64_t wideElements) const {
-        Operator op = linearOperator(name, OperatorRole::MlpDown, m_hidden, m_architecture.intermediate, m_architecture.mlpBias);
+        Operator op =
+            linearOperator(name, OperatorRole::MlpDown, m_hidden, m_architecture.intermediate, m_architecture.mlpBias);
         op.liveActivationElements = 0;
         op.liveWideElements = wideElements;
         return op;

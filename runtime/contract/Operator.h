@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "runtime/contract/Architecture.h"
+#include "runtime/contract/Result.h"
+
 #include <cstdint>
 #include <string>
 #include <vector>
-
-#include "runtime/contract/Architecture.h"
-#include "runtime/contract/Result.h"
 
 namespace shardscope::contract {
 
@@ -47,7 +47,7 @@ struct TensorSpec {
 
 /// An activation that lives from an operator's forward to its backward.
 struct ActivationSpec {
-    std::string name;                    ///< suffix of the buffer: "input", "statistics", "pre_activation"
+    std::string name; ///< suffix of the buffer: "input", "statistics", "pre_activation"
     std::int64_t elementsPerSample = 0;
     bool isFloat32 = false;  ///< statistics stay in fp32 whatever the compute precision is
     bool blockInput = false; ///< kept even when the block is recomputed
@@ -56,11 +56,11 @@ struct ActivationSpec {
 /// One module that owns parameters, with the parameter-free work that follows it charged to it.
 /// Sizes are per sample (one sequence of the length the graph was lowered for).
 struct Operator {
-    std::string name;  ///< as in the state dict without "transformer." / "model."
+    std::string name; ///< as in the state dict without "transformer." / "model."
     OperatorKind kind = OperatorKind::Other;
     OperatorRole role = OperatorRole::Other;
-    std::int32_t block = -1; ///< index of the repeated block, -1 outside blocks
-    std::string blockName;   ///< "h.3", "layers.3"; empty outside blocks
+    std::int32_t block = -1;         ///< index of the repeated block, -1 outside blocks
+    std::string blockName;           ///< "h.3", "layers.3"; empty outside blocks
     std::vector<TensorSpec> tensors; ///< own tensors; for a tied operator those of the owner, with which it computes
     std::string tiedTo;              ///< the operator whose storage this one uses; empty when it owns its own
     bool sharedStorage = false;      ///< another operator is tied to this one

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/contract/Placement.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <optional>
 #include <vector>
-
-#include <fmt/format.h>
 
 namespace shardscope::contract {
 
@@ -24,8 +24,12 @@ std::optional<std::int32_t> positiveInteger(std::string_view text) {
 std::string formatPlacement(const Placement& placement) {
     std::string text;
     switch (placement.kind) {
-    case PlacementKind::Replicate: text = "replicate"; break;
-    case PlacementKind::Keep: text = "keep"; break;
+    case PlacementKind::Replicate:
+        text = "replicate";
+        break;
+    case PlacementKind::Keep:
+        text = "keep";
+        break;
     case PlacementKind::Shard:
         text = "shard";
         if (placement.slices > 1)
@@ -41,9 +45,10 @@ std::string formatPlacement(const Placement& placement) {
 
 Result<Placement> parsePlacement(std::string_view text) {
     const auto wrong = [&] {
-        return usageError(fmt::format("\"{}\" is not a placement; write replicate, keep, shard, shard:S (S slices) or "
-                                      "shard:S:K (the first K of S sharded), each with @node to shard inside nodes only",
-                                      text));
+        return usageError(
+            fmt::format("\"{}\" is not a placement; write replicate, keep, shard, shard:S (S slices) or "
+                        "shard:S:K (the first K of S sharded), each with @node to shard inside nodes only",
+                        text));
     };
     Placement placement;
     std::string_view rest = text;

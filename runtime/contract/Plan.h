@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "runtime/contract/Architecture.h"
 #include "runtime/contract/BufferTable.h"
 #include "runtime/contract/Cluster.h"
 #include "runtime/contract/Ledger.h"
 #include "runtime/contract/Placement.h"
 #include "runtime/contract/Training.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace shardscope::contract {
 
@@ -20,7 +20,7 @@ inline constexpr int kPlanVersion = 1;
 struct PlanGraph {
     std::string name;
     std::string family;
-    std::string sha256; ///< of the graph's operators, hexadecimal
+    std::string sha256;                       ///< of the graph's operators, hexadecimal
     std::optional<Architecture> architecture; ///< absent for graphs our engine does not speak of
     bool operator==(const PlanGraph&) const = default;
 };

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include <algorithm>
-#include <array>
-#include <unordered_set>
+#include "runtime/contract/Bytes.h"
+#include "runtime/contract/Plan.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "runtime/contract/Bytes.h"
-#include "runtime/contract/Plan.h"
+#include <algorithm>
+#include <array>
+#include <unordered_set>
 
 namespace shardscope::contract {
 
@@ -84,8 +84,9 @@ Predicted readPredicted(const JsonCursor& cursor) {
         const JsonCursor op = perOperator.element(i);
         predicted.perOperator.push_back({op.at("name").text(), op.at("state_bytes").integer(0, kMaximumBytes),
                                          op.at("kept_bytes").integer(0, kMaximumBytes),
-                                         op.at("slot_bytes").integer(0, kMaximumBytes), op.at("compute_seconds").number(),
-                                         op.at("communication_seconds").number(), op.at("exposed_seconds").number()});
+                                         op.at("slot_bytes").integer(0, kMaximumBytes),
+                                         op.at("compute_seconds").number(), op.at("communication_seconds").number(),
+                                         op.at("exposed_seconds").number()});
     }
     return predicted;
 }
@@ -113,7 +114,8 @@ void checkOperators(const JsonCursor& root, const Plan& plan) {
     }
     const JsonCursor operators = root.at("operators");
     if (lowered->size() != plan.operators.size()) {
-        operators.fail(fmt::format("has {} entries; the architecture has {} operators", plan.operators.size(), lowered->size()));
+        operators.fail(
+            fmt::format("has {} entries; the architecture has {} operators", plan.operators.size(), lowered->size()));
         return;
     }
     for (std::size_t i = 0; i < lowered->size(); ++i) {
@@ -121,7 +123,8 @@ void checkOperators(const JsonCursor& root, const Plan& plan) {
         const PlanOperator& given = plan.operators[i];
         const JsonCursor entry = operators.element(i);
         if (given.name != expected.name)
-            entry.at("name").fail(fmt::format("is \"{}\"; the architecture has \"{}\" there", given.name, expected.name));
+            entry.at("name").fail(
+                fmt::format("is \"{}\"; the architecture has \"{}\" there", given.name, expected.name));
         else if (given.tiedTo != expected.tiedTo)
             entry.at("tied_to").fail(fmt::format("is \"{}\"; it must be \"{}\"", given.tiedTo, expected.tiedTo));
         else if (given.placement.slices > expected.maximumSlices() && !expected.isTied())
@@ -186,9 +189,11 @@ Result<Plan> parsePlan(std::string_view text, std::string_view file) {
     plan.certificate = readCertificate(root.at("certificate"));
     if (!root.failed() &&
         plan.training.globalBatch != plan.training.microBatch * plan.training.accumulate * plan.parallel.data)
-        root.at("training").at("global_batch").fail(
-            fmt::format("is {}; it must be micro_batch {} x accumulate {} x data ranks {}", plan.training.globalBatch,
-                        plan.training.microBatch, plan.training.accumulate, plan.parallel.data));
+        root.at("training")
+            .at("global_batch")
+            .fail(fmt::format("is {}; it must be micro_batch {} x accumulate {} x data ranks {}",
+                              plan.training.globalBatch, plan.training.microBatch, plan.training.accumulate,
+                              plan.parallel.data));
     if (!root.failed() && plan.graph.architecture)
         checkOperators(root, plan);
     if (!root.failed())

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/contract/Plan.h"
+
 #include <nlohmann/json.hpp>
 
 namespace shardscope::contract {
@@ -7,7 +8,8 @@ namespace shardscope::contract {
 namespace {
 
 OrderedJson graphJson(const PlanGraph& graph) {
-    OrderedJson json{{"name", graph.name}, {"family", graph.family}, {"sha256", graph.sha256}, {"architecture", nullptr}};
+    OrderedJson json{
+        {"name", graph.name}, {"family", graph.family}, {"sha256", graph.sha256}, {"architecture", nullptr}};
     if (graph.architecture)
         json["architecture"] = toJson(*graph.architecture);
     return json;
@@ -29,9 +31,12 @@ OrderedJson operatorJson(const PlanOperator& op) {
 }
 
 OrderedJson bufferJson(const Buffer& buffer) {
-    return {{"name", buffer.name},     {"category", categoryName(buffer.category)},
-            {"arena", arenaName(buffer.arena)}, {"offset", buffer.offset},
-            {"bytes", buffer.bytes},   {"first", buffer.first},
+    return {{"name", buffer.name},
+            {"category", categoryName(buffer.category)},
+            {"arena", arenaName(buffer.arena)},
+            {"offset", buffer.offset},
+            {"bytes", buffer.bytes},
+            {"first", buffer.first},
             {"last", buffer.last}};
 }
 
@@ -96,8 +101,9 @@ std::string formatPlan(const Plan& plan) {
     text += line("graph", graphJson(plan.graph));
     text += line("cluster", toJson(plan.cluster));
     text += line("training", toJson(plan.training));
-    text += line("parallel",
-                 {{"pipeline", plan.parallel.pipeline}, {"tensor", plan.parallel.tensor}, {"data", plan.parallel.data}});
+    text +=
+        line("parallel",
+             {{"pipeline", plan.parallel.pipeline}, {"tensor", plan.parallel.tensor}, {"data", plan.parallel.data}});
     text += line("target", plan.target);
     text += line("mode", plan.mode);
     text += line("limit_bytes", plan.limitBytes);

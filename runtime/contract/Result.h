@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include <tl/expected.hpp>
+
 #include <string>
 #include <utility>
-
-#include <tl/expected.hpp>
 
 namespace shardscope::contract {
 
@@ -29,19 +29,30 @@ template<typename T> using Result = tl::expected<T, Error>;
 inline tl::unexpected<Error> failure(ErrorKind kind, std::string message) {
     return tl::unexpected<Error>(Error{kind, std::move(message)});
 }
-inline tl::unexpected<Error> badInput(std::string message) { return failure(ErrorKind::BadInput, std::move(message)); }
-inline tl::unexpected<Error> usageError(std::string message) { return failure(ErrorKind::Usage, std::move(message)); }
-inline tl::unexpected<Error> runFailed(std::string message) { return failure(ErrorKind::RunFailed, std::move(message)); }
+inline tl::unexpected<Error> badInput(std::string message) {
+    return failure(ErrorKind::BadInput, std::move(message));
+}
+inline tl::unexpected<Error> usageError(std::string message) {
+    return failure(ErrorKind::Usage, std::move(message));
+}
+inline tl::unexpected<Error> runFailed(std::string message) {
+    return failure(ErrorKind::RunFailed, std::move(message));
+}
 
 /// The exit codes of the three programs.
 inline int exitCode(ErrorKind kind) {
     switch (kind) {
-    case ErrorKind::Usage: return 2;
-    case ErrorKind::BadInput: return 3;
-    case ErrorKind::Infeasible: return 4;
-    case ErrorKind::RunFailed: return 5;
+    case ErrorKind::Usage:
+        return 2;
+    case ErrorKind::BadInput:
+        return 3;
+    case ErrorKind::Infeasible:
+        return 4;
+    case ErrorKind::RunFailed:
+        return 5;
     case ErrorKind::Interrupted:
-    case ErrorKind::Cancelled: return 130;
+    case ErrorKind::Cancelled:
+        return 130;
     }
     return 5;
 }

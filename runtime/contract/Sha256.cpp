@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include <openssl/sha.h>
-
-#include <array>
+#include "runtime/contract/Plan.h"
 
 #include <fmt/format.h>
 
-#include "runtime/contract/Plan.h"
+#include <array>
+#include <openssl/sha.h>
 
 namespace shardscope::contract {
 

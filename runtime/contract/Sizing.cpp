@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/contract/Sizing.h"
 
-#include <algorithm>
-
 #include "runtime/contract/Bytes.h"
+
+#include <algorithm>
 
 namespace shardscope::contract {
 
@@ -43,7 +43,8 @@ void forEachStateBuffer(const Operator& op, const Placement& placement, std::int
             const std::int64_t weight = parts[p].sharded ? shard : whole;
             const std::int64_t gradient = parts[p].sharded || (keep && !op.sharedStorage) ? shard : whole;
             const std::int64_t moments = parts[p].sharded || keep ? shard : whole;
-            const std::int64_t weightBytes = keep ? std::max(preset.weightBytes, preset.gatheredBytes) : preset.weightBytes;
+            const std::int64_t weightBytes =
+                keep ? std::max(preset.weightBytes, preset.gatheredBytes) : preset.weightBytes;
             const auto emit = [&](BufferKind kind, std::int64_t elements, std::int64_t bytesPerElement) {
                 if (bytesPerElement > 0)
                     visit(kind, t, p, elements, alignUp(elements * bytesPerElement));
@@ -59,20 +60,28 @@ void forEachStateBuffer(const Operator& op, const Placement& placement, std::int
 
 std::string_view bufferSuffix(BufferKind kind) {
     switch (kind) {
-    case BufferKind::Weight: return "";
-    case BufferKind::Gradient: return ".gradient";
-    case BufferKind::FirstMoment: return ".moment1";
-    case BufferKind::SecondMoment: return ".moment2";
-    case BufferKind::Master: return ".master";
+    case BufferKind::Weight:
+        return "";
+    case BufferKind::Gradient:
+        return ".gradient";
+    case BufferKind::FirstMoment:
+        return ".moment1";
+    case BufferKind::SecondMoment:
+        return ".moment2";
+    case BufferKind::Master:
+        return ".master";
     }
     return "";
 }
 
 Category bufferCategory(BufferKind kind) {
     switch (kind) {
-    case BufferKind::Weight: return Category::Parameters;
-    case BufferKind::Gradient: return Category::Gradients;
-    default: return Category::Optimizer;
+    case BufferKind::Weight:
+        return Category::Parameters;
+    case BufferKind::Gradient:
+        return Category::Gradients;
+    default:
+        return Category::Optimizer;
     }
 }
 
@@ -96,8 +105,7 @@ SlotSize slotOfPart(const Operator& op, const Placement& placement, const SliceP
 std::vector<SlicePart> sliceParts(const Operator& op, const Placement& placement) {
     const std::int64_t rows = op.maximumSlices();
     const std::int64_t slices = effectiveSlices(op, placement);
-    const std::int64_t sharded =
-        placement.isSharded() ? std::min<std::int64_t>(placement.shardedSlices, slices) : 0;
+    const std::int64_t sharded = placement.isSharded() ? std::min<std::int64_t>(placement.shardedSlices, slices) : 0;
     std::vector<SlicePart> parts;
     for (std::int64_t t = 0; t < sharded; ++t)
         parts.push_back({{t * rows / slices, (t + 1) * rows / slices}, true});
@@ -116,15 +124,16 @@ std::vector<StateBuffer> sizeState(const Operator& op, const Placement& placemen
                                    const Preset& preset) {
     const std::vector<SlicePart> parts = sliceParts(op, placement);
     std::vector<StateBuffer> buffers;
-    forEachStateBuffer(op, placement, ranks, preset, parts,
-                       [&](BufferKind kind, std::size_t tensor, std::size_t part, std::int64_t elements, std::int64_t bytes) {
-                           std::string suffix = op.tensors[tensor].name;
-                           if (parts.size() > 1)
-                               suffix += "." + std::to_string(part);
-                           suffix += bufferSuffix(kind);
-                           buffers.push_back({std::move(suffix), kind, static_cast<std::int32_t>(tensor),
-                                              static_cast<std::int32_t>(part), elements, bytes, bufferCategory(kind)});
-                       });
+    forEachStateBuffer(
+        op, placement, ranks, preset, parts,
+        [&](BufferKind kind, std::size_t tensor, std::size_t part, std::int64_t elements, std::int64_t bytes) {
+            std::string suffix = op.tensors[tensor].name;
+            if (parts.size() > 1)
+                suffix += "." + std::to_string(part);
+            suffix += bufferSuffix(kind);
+            buffers.push_back({std::move(suffix), kind, static_cast<std::int32_t>(tensor),
+                               static_cast<std::int32_t>(part), elements, bytes, bufferCategory(kind)});
+        });
     return buffers;
 }
 
@@ -133,9 +142,15 @@ StateSize sumState(const Operator& op, const Placement& placement, std::int64_t 
     forEachStateBuffer(op, placement, ranks, preset, sliceParts(op, placement),
                        [&](BufferKind kind, std::size_t, std::size_t, std::int64_t, std::int64_t bytes) {
                            switch (bufferCategory(kind)) {
-                           case Category::Parameters: size.parameters += bytes; break;
-                           case Category::Gradients: size.gradients += bytes; break;
-                           default: size.optimizer += bytes; break;
+                           case Category::Parameters:
+                               size.parameters += bytes;
+                               break;
+                           case Category::Gradients:
+                               size.gradients += bytes;
+                               break;
+                           default:
+                               size.optimizer += bytes;
+                               break;
                            }
                        });
     return size;

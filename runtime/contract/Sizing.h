@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "runtime/contract/Ledger.h"
 #include "runtime/contract/Operator.h"
 #include "runtime/contract/Placement.h"
 #include "runtime/contract/Preset.h"
 #include "runtime/contract/Training.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
 
 namespace shardscope::contract {
 
@@ -33,14 +33,16 @@ std::vector<SlicePart> sliceParts(const Operator& op, const Placement& placement
 /// Elements of `tensor` inside `part` (its rows scaled to the tensor's own rows; a vector-only operator has one part).
 std::int64_t partElements(const Operator& op, const TensorSpec& tensor, const SlicePart& part);
 /// Elements one of `ranks` ranks stores of a flat tensor of n elements: ceil(n / ranks), zero-padded at the end.
-constexpr std::int64_t shardElements(std::int64_t elements, std::int64_t ranks) { return (elements + ranks - 1) / ranks; }
+constexpr std::int64_t shardElements(std::int64_t elements, std::int64_t ranks) {
+    return (elements + ranks - 1) / ranks;
+}
 
 enum class BufferKind {
-    Weight,        ///< stored weight (whole, or this rank's shard)
-    Gradient,      ///< stored gradient (whole, or this rank's shard)
+    Weight,   ///< stored weight (whole, or this rank's shard)
+    Gradient, ///< stored gradient (whole, or this rank's shard)
     FirstMoment,
     SecondMoment,
-    Master,        ///< fp32 copy where weights are stored in less
+    Master, ///< fp32 copy where weights are stored in less
 };
 
 /// One state buffer of an operator.
@@ -50,14 +52,15 @@ struct StateBuffer {
     std::int32_t tensor = 0; ///< index into Operator::tensors
     std::int32_t part = 0;   ///< index into sliceParts()
     std::int64_t elements = 0;
-    std::int64_t bytes = 0;  ///< rounded up to kBufferAlignment
+    std::int64_t bytes = 0; ///< rounded up to kBufferAlignment
     Category category = Category::Parameters;
 };
 
-/// The state of one operator on one rank, `ranks` being the size of its shard group. Tied operators own none. A kept operator
-/// whose storage is shared keeps its gradient whole, since it lives from its first to its last use in the backward pass.
-/// Formula: cost-model "Placements of an operator".
-std::vector<StateBuffer> sizeState(const Operator& op, const Placement& placement, std::int64_t ranks, const Preset& preset);
+/// The state of one operator on one rank, `ranks` being the size of its shard group. Tied operators own none. A kept
+/// operator whose storage is shared keeps its gradient whole, since it lives from its first to its last use in the
+/// backward pass. Formula: cost-model "Placements of an operator".
+std::vector<StateBuffer> sizeState(const Operator& op, const Placement& placement, std::int64_t ranks,
+                                   const Preset& preset);
 
 /// Bytes of one slot while this operator uses it (the largest of its parts), each tensor rounded up.
 struct SlotSize {
@@ -109,7 +112,7 @@ struct BaseSize {
     std::int64_t total() const { return tokens + targets + logits + losses + collective; }
 };
 inline constexpr std::int64_t kCollectiveScratchBytes = 1 << 20;
-BaseSize sizeBase(const std::vector<Operator>& operators, std::int64_t sequence, std::int64_t samples, std::int64_t lossChunks,
-                  std::int64_t ranks, const Preset& preset);
+BaseSize sizeBase(const std::vector<Operator>& operators, std::int64_t sequence, std::int64_t samples,
+                  std::int64_t lossChunks, std::int64_t ranks, const Preset& preset);
 
 } // namespace shardscope::contract

@@ -1,27 +1,39 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/contract/StepProgram.h"
 
+#include "runtime/contract/Sizing.h"
+
 #include <algorithm>
 #include <unordered_map>
-
-#include "runtime/contract/Sizing.h"
 
 namespace shardscope::contract {
 
 std::string_view stepCodeName(StepCode code) {
     switch (code) {
-    case StepCode::Load: return "load";
-    case StepCode::Gather: return "gather";
-    case StepCode::Forward: return "forward";
-    case StepCode::Loss: return "loss";
-    case StepCode::Recompute: return "recompute";
-    case StepCode::Backward: return "backward";
-    case StepCode::ReduceScatter: return "reduce-scatter";
-    case StepCode::AllReduce: return "all-reduce";
-    case StepCode::Clip: return "clip";
-    case StepCode::Update: return "update";
-    case StepCode::GatherUpdated: return "gather-updated";
-    case StepCode::Finish: return "finish";
+    case StepCode::Load:
+        return "load";
+    case StepCode::Gather:
+        return "gather";
+    case StepCode::Forward:
+        return "forward";
+    case StepCode::Loss:
+        return "loss";
+    case StepCode::Recompute:
+        return "recompute";
+    case StepCode::Backward:
+        return "backward";
+    case StepCode::ReduceScatter:
+        return "reduce-scatter";
+    case StepCode::AllReduce:
+        return "all-reduce";
+    case StepCode::Clip:
+        return "clip";
+    case StepCode::Update:
+        return "update";
+    case StepCode::GatherUpdated:
+        return "gather-updated";
+    case StepCode::Finish:
+        return "finish";
     }
     return "?";
 }
@@ -52,7 +64,8 @@ class ProgramBuilder {
 public:
     ProgramBuilder(const std::vector<Operator>& operators, const std::vector<OperatorDecision>& decisions,
                    std::int32_t prefetchDepth)
-        : m_operators(operators), m_decisions(decisions), m_owners(storageOwners(operators)), m_prefetch(prefetchDepth) {}
+        : m_operators(operators), m_decisions(decisions), m_owners(storageOwners(operators)),
+          m_prefetch(prefetchDepth) {}
 
     StepProgram build() {
         const auto count = static_cast<std::int32_t>(m_operators.size());
@@ -101,7 +114,8 @@ private:
     }
 
     void assignSlots() {
-        const bool any = std::any_of(m_uses.begin(), m_uses.end(), [](const Use& use) { return use.gathers || use.reduces; });
+        const bool any =
+            std::any_of(m_uses.begin(), m_uses.end(), [](const Use& use) { return use.gathers || use.reduces; });
         m_program.slotCount = any ? m_prefetch + 1 : 0;
         std::int32_t next = 0;
         for (std::size_t i = 0; i < m_uses.size(); ++i) {

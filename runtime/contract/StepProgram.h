@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "runtime/contract/Operator.h"
+#include "runtime/contract/Placement.h"
+
 #include <cstdint>
 #include <string_view>
 #include <vector>
-
-#include "runtime/contract/Operator.h"
-#include "runtime/contract/Placement.h"
 
 namespace shardscope::contract {
 
@@ -17,9 +17,9 @@ enum class StepCode {
     Loss,          ///< softmax cross-entropy; logits become their gradient
     Recompute,     ///< forward of a part again, inside the backward pass
     Backward,      ///< input and weight gradients of a part; waits for its gather and for its slot's last reduction
-    ReduceScatter, ///< communication lane: reduce a part's unreduced gradient from its slot into the stored shard (adding);
-                   ///< with slot -1 (a kept operator with shared storage): in place in its whole stored gradient, last
-                   ///< micro-step only
+    ReduceScatter, ///< communication lane: reduce a part's unreduced gradient from its slot into the stored shard
+                   ///< (adding); with slot -1 (a kept operator with shared storage): in place in its whole stored
+                   ///< gradient, last micro-step only
     AllReduce,     ///< communication lane, last micro-step only: sum the whole parts' gradients over the ranks
     Clip,          ///< wait for all communication, global gradient norm, clip factor
     Update,        ///< optimizer on what this rank owns of one operator
@@ -36,13 +36,13 @@ struct StepInstruction {
     std::int32_t slot = -1;
 };
 
-/// The program of one step: [0, microStepEnd) runs `accumulate` times, the rest once. Compute instructions run in order on
-/// the compute thread; communication instructions are handed, in order, to one first-in first-out lane. AllReduce inside the
-/// micro-step section is executed in the last micro-step only.
+/// The program of one step: [0, microStepEnd) runs `accumulate` times, the rest once. Compute instructions run in order
+/// on the compute thread; communication instructions are handed, in order, to one first-in first-out lane. AllReduce
+/// inside the micro-step section is executed in the last micro-step only.
 ///
-/// Slots: the uses that need one take slots 0..prefetch round-robin. The gather of use k + prefetch is issued right after
-/// the compute and reduction of use k - 1, so it overlaps the compute of uses k .. k + prefetch - 1; since the lane is
-/// first-in first-out, waiting for a slot's newest job is enough to own it.
+/// Slots: the uses that need one take slots 0..prefetch round-robin. The gather of use k + prefetch is issued right
+/// after the compute and reduction of use k - 1, so it overlaps the compute of uses k .. k + prefetch - 1; since the
+/// lane is first-in first-out, waiting for a slot's newest job is enough to own it.
 struct StepProgram {
     std::vector<StepInstruction> instructions;
     std::int32_t microStepEnd = 0;
@@ -54,8 +54,8 @@ struct OperatorDecision {
     bool recompute = false; ///< of the operator's block
 };
 
-/// Operators run forward in order and backward in reverse. In a recomputed block all parts but those of the block's last
-/// operator (whose output is not needed) run again just before the block's backward.
+/// Operators run forward in order and backward in reverse. In a recomputed block all parts but those of the block's
+/// last operator (whose output is not needed) run again just before the block's backward.
 StepProgram buildStepProgram(const std::vector<Operator>& operators, const std::vector<OperatorDecision>& decisions,
                              std::int32_t prefetchDepth);
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/contract/Telemetry.h"
 
+#include <nlohmann/json.hpp>
+
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 namespace shardscope::contract {
 
@@ -12,7 +13,9 @@ namespace {
 constexpr double kLowest = std::numeric_limits<double>::lowest();
 
 /// JSON has no NaN or infinity; a loss that has diverged is written as null and read back as NaN.
-OrderedJson real(double value) { return std::isfinite(value) ? OrderedJson(value) : OrderedJson(nullptr); }
+OrderedJson real(double value) {
+    return std::isfinite(value) ? OrderedJson(value) : OrderedJson(nullptr);
+}
 
 double readReal(const JsonCursor& cursor, std::string_view key) {
     const auto value = cursor.find(key);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "runtime/contract/Ledger.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
-
-#include "runtime/contract/Ledger.h"
 
 namespace shardscope::contract {
 
@@ -96,8 +96,9 @@ struct UnknownEvent {
     std::string type;
 };
 
-using EventBody = std::variant<HelloEvent, ReadyEvent, MemoryEvent, StepEvent, EvaluationEvent, OperatorEvent, CollectiveEvent,
-                               CheckpointEvent, FailureEvent, RestartEvent, LogEvent, ByeEvent, UnknownEvent>;
+using EventBody =
+    std::variant<HelloEvent, ReadyEvent, MemoryEvent, StepEvent, EvaluationEvent, OperatorEvent, CollectiveEvent,
+                 CheckpointEvent, FailureEvent, RestartEvent, LogEvent, ByeEvent, UnknownEvent>;
 struct Event {
     EventHeader header;
     EventBody body;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/contract/Training.h"
-#include <nlohmann/json.hpp>
 
 #include "runtime/contract/Preset.h"
+
+#include <nlohmann/json.hpp>
 
 namespace shardscope::contract {
 
@@ -12,9 +13,12 @@ constexpr std::int64_t kMaximumCount = std::int64_t{1} << 40;
 
 std::string_view recomputePolicyName(RecomputePolicy policy) {
     switch (policy) {
-    case RecomputePolicy::Off: return "off";
-    case RecomputePolicy::On: return "on";
-    case RecomputePolicy::Auto: return "auto";
+    case RecomputePolicy::Off:
+        return "off";
+    case RecomputePolicy::On:
+        return "on";
+    case RecomputePolicy::Auto:
+        return "auto";
     }
     return "auto";
 }
@@ -65,10 +69,13 @@ Training readTraining(const JsonCursor& cursor) {
     training.optimizer.weightDecay = optimizer.at("weight_decay").number(0, 1e3);
     training.optimizer.clipNorm = optimizer.at("clip_norm").number(0, 1e9);
     training.optimizer.warmupSteps = optimizer.at("warmup_steps").integer(0, kMaximumCount);
-    training.optimizer.schedule = optimizer.at("schedule").choice<std::string>({{"constant", "constant"}, {"cosine", "cosine"}});
+    training.optimizer.schedule =
+        optimizer.at("schedule").choice<std::string>({{"constant", "constant"}, {"cosine", "cosine"}});
     training.optimizer.minLearningRate = optimizer.at("min_learning_rate").number(0, 1e3);
-    training.recompute = cursor.at("recompute").choice<RecomputePolicy>(
-        {{"off", RecomputePolicy::Off}, {"on", RecomputePolicy::On}, {"auto", RecomputePolicy::Auto}});
+    training.recompute =
+        cursor.at("recompute")
+            .choice<RecomputePolicy>(
+                {{"off", RecomputePolicy::Off}, {"on", RecomputePolicy::On}, {"auto", RecomputePolicy::Auto}});
     training.lossChunks = cursor.at("loss_chunks").integer(1, kMaximumCount);
     return training;
 }

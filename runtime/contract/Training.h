@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "runtime/contract/Json.h"
+
 #include <array>
 #include <cstdint>
 #include <string>
-
-#include "runtime/contract/Json.h"
 
 namespace shardscope::contract {
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Planning at one budget with every batch size open, on one core: from nothing (reading apart), and again at 200 budgets as
-// a moving slider asks for them. Processor time of the thread, so that other load does not count.
-#include <algorithm>
-#include <ctime>
-#include <vector>
-
-#include <fmt/format.h>
-
+// Planning at one budget with every batch size open, on one core: from nothing (reading apart), and again at 200
+// budgets as a moving slider asks for them. Processor time of the thread, so that other load does not count.
 #include "planner/cluster/Clusters.h"
 #include "planner/readers/Readers.h"
 #include "planner/search/Planner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <vector>
 
 using namespace shardscope;
 
@@ -60,19 +60,23 @@ bool measure(const char* graphName, const char* clusterName) {
         proven += plan->certificate.provenOptimal ? 1 : 0;
         gap = std::max(gap, plan->certificate.gap);
     }
-    fmt::print("{:<18} {:<18} {:>10.2f} {:>10.2f} {:>10.2f} {:>9} {:>10.1e}\n", graphName, clusterName, percentile(cold, 0.5),
-               percentile(warm, 0.5), percentile(warm, 0.99), fmt::format("{}/{}", proven, kBudgets), gap);
+    fmt::print("{:<18} {:<18} {:>10.2f} {:>10.2f} {:>10.2f} {:>9} {:>10.1e}\n", graphName, clusterName,
+               percentile(cold, 0.5), percentile(warm, 0.5), percentile(warm, 0.99),
+               fmt::format("{}/{}", proven, kBudgets), gap);
     return true;
 }
 
 } // namespace
 
 int main() {
-    fmt::print("{:<18} {:<18} {:>10} {:>10} {:>10} {:>9} {:>10}\n", "graph", "cluster", "first ms", "p50 ms", "p99 ms", "proven",
-               "worst gap");
+    fmt::print("{:<18} {:<18} {:>10} {:>10} {:>10} {:>9} {:>10}\n", "graph", "cluster", "first ms", "p50 ms", "p99 ms",
+               "proven", "worst gap");
     bool done = measure("gpt2-xl", "8x-titan-pcie3");
-    for (const auto& [graph, cluster] : {std::pair{"gpt2-xl", "8x-a100-80g"}, {"llama-3.1-8b", "2x8-h100"},
-                                         {"gpt3-175b", "16x8-h100"}, {"llama-3.1-405b", "64x8-h100"}, {"qwen3-4b", "4x-rtx4090-pcie4"}})
+    for (const auto& [graph, cluster] : {std::pair{"gpt2-xl", "8x-a100-80g"},
+                                         {"llama-3.1-8b", "2x8-h100"},
+                                         {"gpt3-175b", "16x8-h100"},
+                                         {"llama-3.1-405b", "64x8-h100"},
+                                         {"qwen3-4b", "4x-rtx4090-pcie4"}})
         done = measure(graph, cluster) && done;
     return done ? 0 : 1;
 }

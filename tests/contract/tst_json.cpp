@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include <QTemporaryDir>
-#include <QtTest>
-#include <nlohmann/json.hpp>
-
 #include "runtime/contract/Bytes.h"
 #include "runtime/contract/Json.h"
 #include "runtime/contract/Placement.h"
+
+#include <QTemporaryDir>
+#include <QtTest>
+#include <nlohmann/json.hpp>
 
 using namespace shardscope::contract;
 
@@ -29,7 +29,8 @@ private slots:
     void hostileTextIsRefused() {
         QFETCH(QByteArray, text);
         QFETCH(QByteArray, word);
-        const auto result = parseJson(std::string_view(text.constData(), static_cast<std::size_t>(text.size())), "some.json");
+        const auto result =
+            parseJson(std::string_view(text.constData(), static_cast<std::size_t>(text.size())), "some.json");
         QVERIFY(!result);
         QCOMPARE(exitCode(result.error().kind), 3);
         const QByteArray message = QByteArray::fromStdString(result.error().message);
@@ -43,7 +44,8 @@ private slots:
         root.at("list").element(0).at("n").integer(0, 10);
         root.at("missing").text();
         QVERIFY(root.failed());
-        QCOMPARE(root.error().value().message, std::string("f.json: list[0].n is -1; it must be an integer from 0 to 10"));
+        QCOMPARE(root.error().value().message,
+                 std::string("f.json: list[0].n is -1; it must be an integer from 0 to 10"));
     }
 
     void integersAreExact() {
@@ -97,12 +99,14 @@ private slots:
     }
 
     void placementsRoundTrip() {
-        for (const char* text : {"replicate", "keep", "keep@node", "shard", "shard:4", "shard:4:2", "shard:1@node", "shard:16:15@node"}) {
+        for (const char* text :
+             {"replicate", "keep", "keep@node", "shard", "shard:4", "shard:4:2", "shard:1@node", "shard:16:15@node"}) {
             const auto placement = parsePlacement(text);
             QVERIFY2(placement.has_value(), text);
             QCOMPARE(*parsePlacement(formatPlacement(*placement)), *placement);
         }
-        for (const char* text : {"", "replicate:2", "replicate@node", "shard:0", "shard:2:3", "shard:2:0", "shard:-1", "shard:1:1:1", "Shard", "keep:1", "shard:99999999999"})
+        for (const char* text : {"", "replicate:2", "replicate@node", "shard:0", "shard:2:3", "shard:2:0", "shard:-1",
+                                 "shard:1:1:1", "Shard", "keep:1", "shard:99999999999"})
             QVERIFY2(!parsePlacement(text), text);
     }
 };

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The plan file: a golden file, and what is refused with which JSON path.
-#include <QFile>
-#include <QtTest>
-
-#include <nlohmann/json.hpp>
-
 #include "runtime/contract/Plan.h"
 #include "runtime/contract/Preset.h"
 #include "runtime/contract/StepProgram.h"
+
+#include <QFile>
+#include <QtTest>
+#include <nlohmann/json.hpp>
 
 using namespace shardscope::contract;
 
@@ -56,7 +55,8 @@ Plan smallPlan() {
         plan.operators.push_back({operators[i].name, placement, operators[i].block == 1, operators[i].tiedTo});
     }
     const Preset preset = *findPreset("fp32-adam");
-    plan.buffers = buildBufferTable({operators, decisions, 2, 2, preset, plan.training, 1}, buildStepProgram(operators, decisions, 1));
+    plan.buffers = buildBufferTable({operators, decisions, 2, 2, preset, plan.training, 1},
+                                    buildStepProgram(operators, decisions, 1));
     plan.predicted.peakBytes = plan.buffers.totalBytes() + (1 << 20);
     plan.predicted.ledger = plan.buffers.ledger();
     plan.predicted.stepSeconds = 0.5;

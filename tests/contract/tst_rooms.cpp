@@ -9,12 +9,12 @@ namespace {
 
 struct Room {
     QString folder;
-    QStringList mayInclude;   ///< folders of ours
-    QStringList mustNotUse;   ///< patterns of foreign headers
+    QStringList mayInclude; ///< folders of ours
+    QStringList mustNotUse; ///< patterns of foreign headers
 };
 
-const QStringList kEngineRooms{"runtime/device", "runtime/collective", "runtime/memory", "runtime/ops",
-                               "runtime/network", "runtime/execute",   "runtime/data",   "runtime/launch"};
+const QStringList kEngineRooms{"runtime/device",  "runtime/collective", "runtime/memory", "runtime/ops",
+                               "runtime/network", "runtime/execute",    "runtime/data",   "runtime/launch"};
 const QString kQt = QStringLiteral("^Q[A-Z]|^Qt");
 const QString kCuda = QStringLiteral("^cuda|^cublas|^cudnn|^nccl");
 
@@ -27,7 +27,9 @@ QList<Room> rooms() {
     return list;
 }
 
-bool isUnder(const QString& path, const QString& folder) { return path == folder || path.startsWith(folder + '/'); }
+bool isUnder(const QString& path, const QString& folder) {
+    return path == folder || path.startsWith(folder + '/');
+}
 
 /// "file:line: what" for every include that breaks the table.
 QStringList violations(const Room& room, const QString& file, const QString& text) {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/contract/Telemetry.h"
+
 #include <QtTest>
-
-#include <cmath>
-
 #include <nlohmann/json.hpp>
 
-#include "runtime/contract/Telemetry.h"
+#include <cmath>
 
 using namespace shardscope::contract;
 
@@ -29,9 +28,12 @@ const std::vector<std::pair<Event, std::string>>& golden() {
          R"({"type":"checkpoint","t":1.0,"rank":0,"seq":6,"step":50,"path":"checkpoint-50"})"},
         {{{2, 1, 7}, FailureEvent{12, "all-gather", "peer closed", true}},
          R"({"type":"failure","t":2.0,"rank":1,"seq":7,"step":12,"phase":"all-gather","cause":"peer closed","first":true})"},
-        {{{3, -1, 8}, RestartEvent{10, 1, 2}}, R"({"type":"restart","t":3.0,"rank":-1,"seq":8,"step":10,"attempt":1,"world":2})"},
-        {{{3, -1, 9}, LogEvent{"warning", "slow"}}, R"({"type":"log","t":3.0,"rank":-1,"seq":9,"level":"warning","message":"slow"})"},
-        {{{4, -1, 10}, ByeEvent{"done", 200, ""}}, R"({"type":"bye","t":4.0,"rank":-1,"seq":10,"status":"done","steps":200,"reason":""})"},
+        {{{3, -1, 8}, RestartEvent{10, 1, 2}},
+         R"({"type":"restart","t":3.0,"rank":-1,"seq":8,"step":10,"attempt":1,"world":2})"},
+        {{{3, -1, 9}, LogEvent{"warning", "slow"}},
+         R"({"type":"log","t":3.0,"rank":-1,"seq":9,"level":"warning","message":"slow"})"},
+        {{{4, -1, 10}, ByeEvent{"done", 200, ""}},
+         R"({"type":"bye","t":4.0,"rank":-1,"seq":10,"status":"done","steps":200,"reason":""})"},
     };
     return kLines;
 }
@@ -86,9 +88,11 @@ private slots:
     }
 
     void garbageIsRefused() {
-        for (const char* line : {"", "garbage", "[]", "{}", "{\"type\":\"step\"}", "{\"type\":\"step\",\"t\":0,\"rank\":0,\"seq\":0,\"step\":1}",
-                                 "{\"type\":5,\"t\":0,\"rank\":0,\"seq\":0}", "{\"type\":\"bye\",\"t\":\"x\",\"rank\":0,\"seq\":0}",
-                                 "{\"type\":\"step\",\"t\":1.0,\"rank\":0,\"seq\":2,\"step\":3,\"lo"})
+        for (const char* line :
+             {"", "garbage", "[]", "{}", "{\"type\":\"step\"}",
+              "{\"type\":\"step\",\"t\":0,\"rank\":0,\"seq\":0,\"step\":1}",
+              "{\"type\":5,\"t\":0,\"rank\":0,\"seq\":0}", "{\"type\":\"bye\",\"t\":\"x\",\"rank\":0,\"seq\":0}",
+              "{\"type\":\"step\",\"t\":1.0,\"rank\":0,\"seq\":2,\"step\":3,\"lo"})
             QVERIFY2(!parseEvent(line), line);
     }
 

@@ -3,10 +3,10 @@
 #include "runtime/contract/Bytes.h"
 
 #include <QtTest>
+#include <nlohmann/json.hpp>
 
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 using namespace shardscope;
 using contract::Cluster;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The search against an exhaustive enumerator that shares no search code and adds memory up from buffer tables.
-#include <QtTest>
-
-#include <random>
-
 #include "planner/cost/OperatorPricer.h"
 #include "planner/support/PlannerFixtures.h"
 #include "runtime/contract/StepProgram.h"
+
+#include <QtTest>
+
+#include <random>
 
 using namespace shardscope;
 using namespace shardscope::testing;
@@ -26,7 +26,8 @@ struct Best {
 /// Tries every placement of the operators named, every recomputation of every block and every batch up to `batches`.
 class Enumerator {
 public:
-    Enumerator(const planner::PlanRequest& request, std::vector<std::size_t> open, std::vector<Placement> choices, std::int64_t limit)
+    Enumerator(const planner::PlanRequest& request, std::vector<std::size_t> open, std::vector<Placement> choices,
+               std::int64_t limit)
         : m_request(request), m_open(std::move(open)), m_choices(std::move(choices)), m_limit(limit),
           m_preset(*contract::findPreset(request.precision)), m_pricer(request, m_preset) {}
 
@@ -66,10 +67,11 @@ private:
         contract::Training training;
         training.sequence = m_request.graph->sequence;
         training.microBatch = m_batch;
-        const contract::StepProgram program = contract::buildStepProgram(operators, m_decisions, m_request.prefetchDepth);
+        const contract::StepProgram program =
+            contract::buildStepProgram(operators, m_decisions, m_request.prefetchDepth);
         const std::int64_t peak =
-            contract::buildBufferTable({operators, m_decisions, m_request.cluster.devices(), m_request.cluster.devicesPerNode,
-                                        m_preset, training, m_request.prefetchDepth},
+            contract::buildBufferTable({operators, m_decisions, m_request.cluster.devices(),
+                                        m_request.cluster.devicesPerNode, m_preset, training, m_request.prefetchDepth},
                                        program)
                 .totalBytes();
         m_best.smallestPeak = std::min(m_best.smallestPeak, peak);
@@ -85,10 +87,13 @@ private:
                 situation.neighbours.forwardSeconds = m_pricer.forwardSeconds(operators[i - 1], m_batch);
             if (i + 1 < operators.size())
                 situation.neighbours.backwardSeconds = 2 * m_pricer.forwardSeconds(operators[i + 1], m_batch);
-            time += std::llround(m_pricer.price(operators[i], m_decisions[i].placement, situation).stepSeconds() * 1e12);
+            time +=
+                std::llround(m_pricer.price(operators[i], m_decisions[i].placement, situation).stepSeconds() * 1e12);
         }
-        const bool faster = !m_best.found || static_cast<long double>(m_batch) * m_best.picoseconds > static_cast<long double>(m_best.product) * time;
-        const bool equal = m_best.found && static_cast<long double>(m_batch) * m_best.picoseconds == static_cast<long double>(m_best.product) * time;
+        const bool faster = !m_best.found || static_cast<long double>(m_batch) * m_best.picoseconds >
+                                                 static_cast<long double>(m_best.product) * time;
+        const bool equal = m_best.found && static_cast<long double>(m_batch) * m_best.picoseconds ==
+                                               static_cast<long double>(m_best.product) * time;
         if (faster || (equal && peak < m_best.peak))
             m_best = {true, m_batch, time, peak, m_best.smallestPeak};
     }
@@ -110,8 +115,10 @@ planner::PlanRequest smallRequest(std::mt19937_64& random, std::int64_t layers) 
     };
     planner::PlanRequest request;
     const std::int64_t heads = pick(1, 3);
-    request.graph = smallGraph(smallArchitecture(layers, heads * pick(3, 17), heads, pick(20, 300), pick(0, 1) == 1), pick(5, 40));
-    request.cluster = exampleCluster(pick(2, 5), 1e-6 * static_cast<double>(pick(0, 20)), 1e-9 * static_cast<double>(pick(1, 30)));
+    request.graph =
+        smallGraph(smallArchitecture(layers, heads * pick(3, 17), heads, pick(20, 300), pick(0, 1) == 1), pick(5, 40));
+    request.cluster =
+        exampleCluster(pick(2, 5), 1e-6 * static_cast<double>(pick(0, 20)), 1e-9 * static_cast<double>(pick(1, 30)));
     request.cluster.device.flopsFp32 = request.cluster.device.peakFlopsFp32 = 1e9 * static_cast<double>(pick(1, 60));
     request.cluster.device.memoryBandwidth = 1e9 * static_cast<double>(pick(1, 50));
     request.cluster.hostSecondsPerCollective = 1e-6 * static_cast<double>(pick(0, 5));
@@ -139,7 +146,8 @@ private slots:
             // Leave a few operators open; the others are pinned to replicate so that enumeration ends.
             std::vector<std::size_t> candidates;
             for (std::size_t i = 0; i < operators.size(); ++i) {
-                if (!operators[i].isTied() && operators[i].kind != contract::OperatorKind::Norm && operators[i].name != "wpe")
+                if (!operators[i].isTied() && operators[i].kind != contract::OperatorKind::Norm &&
+                    operators[i].name != "wpe")
                     candidates.push_back(i);
             }
             std::shuffle(candidates.begin(), candidates.end(), random);
@@ -150,11 +158,15 @@ private slots:
                 if (std::find(candidates.begin(), candidates.end(), owner) == candidates.end())
                     request.pins.push_back({operators[i].name, Placement{}});
             }
-            const std::vector<Placement> choices{Placement{}, {PlacementKind::Keep, 1, 1, {}}, {PlacementKind::Shard, 1, 1, {}}, {PlacementKind::Shard, 2, 2, {}}};
+            const std::vector<Placement> choices{Placement{},
+                                                 {PlacementKind::Keep, 1, 1, {}},
+                                                 {PlacementKind::Shard, 1, 1, {}},
+                                                 {PlacementKind::Shard, 2, 2, {}}};
             const auto planner = planner::Planner::create(request);
             QVERIFY(planner.has_value());
             const std::int64_t smallest = (*planner)->solve(0)->smallestFeasibleBytes;
-            const std::int64_t limit = smallest + std::uniform_int_distribution<std::int64_t>(-smallest / 20, smallest)(random);
+            const std::int64_t limit =
+                smallest + std::uniform_int_distribution<std::int64_t>(-smallest / 20, smallest)(random);
             const Best best = Enumerator(request, candidates, choices, limit).run(4);
             QCOMPARE(smallest, best.smallestPeak);
             // Compare within the batches enumerated.
@@ -299,14 +311,16 @@ private slots:
     void pinsAreObeyedAndShrunkWithANote() {
         std::mt19937_64 random(17);
         planner::PlanRequest request = smallRequest(random, 1);
-        request.pins = {{"*", Placement{}}, {"h.0.ln_1", {PlacementKind::Shard, 4, 4, {}}}, {"h.0.mlp.*", {PlacementKind::Keep, 1, 1, {}}}};
+        request.pins = {{"*", Placement{}},
+                        {"h.0.ln_1", {PlacementKind::Shard, 4, 4, {}}},
+                        {"h.0.mlp.*", {PlacementKind::Keep, 1, 1, {}}}};
         const auto plan = (*planner::Planner::create(request))->solve(std::int64_t{1} << 40);
         QVERIFY(plan->feasible);
         for (const planner::PlannedOperator& planned : plan->operators) {
             const std::string& name = request.graph->operators[static_cast<std::size_t>(planned.op)].name;
-            const PlacementKind expected = name == "h.0.ln_1"              ? PlacementKind::Shard
+            const PlacementKind expected = name == "h.0.ln_1"            ? PlacementKind::Shard
                                            : name.starts_with("h.0.mlp") ? PlacementKind::Keep
-                                                                           : PlacementKind::Replicate;
+                                                                         : PlacementKind::Replicate;
             QCOMPARE(planned.placement.kind, expected);
             QVERIFY(planned.pinned);
         }

@@ -2,10 +2,10 @@
 #include "planner/readers/Readers.h"
 
 #include <QtTest>
+#include <nlohmann/json.hpp>
 
 #include <map>
 #include <numeric>
-#include <nlohmann/json.hpp>
 
 using namespace shardscope;
 using planner::GraphPointer;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The nine worked examples of the cost formulas, to the digit given.
-#include <QtTest>
-
 #include "planner/cost/OperatorPricer.h"
 #include "planner/support/PlannerFixtures.h"
+
+#include <QtTest>
 
 using namespace shardscope;
 using namespace shardscope::testing;
@@ -14,7 +14,9 @@ namespace {
 
 constexpr std::int64_t kMiB = 1 << 20;
 
-Placement shard(std::int32_t slices, std::int32_t sharded) { return {PlacementKind::Shard, slices, sharded, {}}; }
+Placement shard(std::int32_t slices, std::int32_t sharded) {
+    return {PlacementKind::Shard, slices, sharded, {}};
+}
 
 planner::PlanResultPointer solve(const planner::PlanRequest& request, double limitMiB) {
     return (*planner::Planner::create(request))->solve(static_cast<std::int64_t>(limitMiB * kMiB));
@@ -24,12 +26,15 @@ planner::PlanRequest fourMatrices(std::vector<std::int32_t> slices) {
     return paperRequest(matrixGraph({kP0, kP0, kP0, kP0}), exampleCluster(8, 1e-5, 1e-10), std::move(slices));
 }
 
-bool isClose(double value, double expected) { return std::abs(value - expected) <= 1e-9 * std::abs(expected); }
+bool isClose(double value, double expected) {
+    return std::abs(value - expected) <= 1e-9 * std::abs(expected);
+}
 
 } // namespace
 
-#define COMPARE_SECONDS(value, expected)                                                                                     \
-    QVERIFY2(isClose(value, expected), qPrintable(QString::number(value, 'g', 12) + " is not " + QString::number(expected, 'g', 12)))
+#define COMPARE_SECONDS(value, expected)                                                                               \
+    QVERIFY2(isClose(value, expected),                                                                                 \
+             qPrintable(QString::number(value, 'g', 12) + " is not " + QString::number(expected, 'g', 12)))
 
 class TestWorkedExamples : public QObject {
     Q_OBJECT
@@ -109,7 +114,8 @@ private slots:
     }
 
     void example4_greedyTrap() {
-        const auto plan = solve(paperRequest(matrixGraph({kP0, kP0, 8 * kP0, 2 * kP0}), exampleCluster(8, 1e-5, 1e-10), {1}), 190);
+        const auto plan =
+            solve(paperRequest(matrixGraph({kP0, kP0, 8 * kP0, 2 * kP0}), exampleCluster(8, 1e-5, 1e-10), {1}), 190);
         COMPARE_SECONDS(plan->stepSeconds, 9.80504e-3);
         QCOMPARE(plan->peakBytes, 182 * kMiB);
     }
@@ -161,7 +167,8 @@ private slots:
         const planner::OperatorPricer pricer(alone, *contract::findPreset("fp32-adam"));
         for (const Placement& placement : {Placement{}, shard(1, 1), shard(4, 2)})
             QCOMPARE(pricer.price(matrixOperator("m", kP0), placement, {}).stepSeconds(), 0.0);
-        const auto plan = solve(paperRequest(matrixGraph({kP0}, 0, 1e-3), exampleCluster(1, 1e-5, 1e-10), {1, 2, 4}), 64);
+        const auto plan =
+            solve(paperRequest(matrixGraph({kP0}, 0, 1e-3), exampleCluster(1, 1e-5, 1e-10), {1, 2, 4}), 64);
         QCOMPARE(plan->operators[0].placement, Placement{});
         const planner::OperatorPricer many(fourMatrices({1}), *contract::findPreset("fp32-adam"));
         const contract::Operator empty = matrixOperator("m", 0);

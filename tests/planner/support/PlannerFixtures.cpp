@@ -50,8 +50,8 @@ planner::PlanRequest paperRequest(planner::GraphPointer graph, const contract::C
     return request;
 }
 
-contract::Architecture smallArchitecture(std::int64_t layers, std::int64_t hidden, std::int64_t heads, std::int64_t vocabulary,
-                                         bool tied) {
+contract::Architecture smallArchitecture(std::int64_t layers, std::int64_t hidden, std::int64_t heads,
+                                         std::int64_t vocabulary, bool tied) {
     contract::Architecture a;
     a.family = "gpt2";
     a.layers = layers;

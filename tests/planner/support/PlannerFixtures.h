@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "planner/search/Planner.h"
+
 #include <cstdint>
 #include <string>
 #include <vector>
-
-#include "planner/search/Planner.h"
 
 namespace shardscope::testing {
 
@@ -18,15 +18,18 @@ contract::Cluster exampleCluster(std::int64_t devices, double latency, double in
 /// A matrix operator of `parameters` parameters (rows x 1024) without activations.
 contract::Operator matrixOperator(const std::string& name, std::int64_t parameters);
 
-/// Operators outside blocks, as the worked examples have them. `keptMiB` and `computeSeconds` are per operator and sample.
-planner::GraphPointer matrixGraph(const std::vector<std::int64_t>& parameters, double keptMiB = 0, double computeSeconds = 0);
+/// Operators outside blocks, as the worked examples have them. `keptMiB` and `computeSeconds` are per operator and
+/// sample.
+planner::GraphPointer matrixGraph(const std::vector<std::int64_t>& parameters, double keptMiB = 0,
+                                  double computeSeconds = 0);
 
 /// Paper mode, fp32-adam (16 bytes a parameter), batch 1, no recomputation, the slice counts given.
-planner::PlanRequest paperRequest(planner::GraphPointer graph, const contract::Cluster& cluster, std::vector<std::int32_t> slices);
+planner::PlanRequest paperRequest(planner::GraphPointer graph, const contract::Cluster& cluster,
+                                  std::vector<std::int32_t> slices);
 
 /// A GPT-2-like architecture of odd sizes.
-contract::Architecture smallArchitecture(std::int64_t layers, std::int64_t hidden, std::int64_t heads, std::int64_t vocabulary,
-                                         bool tied);
+contract::Architecture smallArchitecture(std::int64_t layers, std::int64_t hidden, std::int64_t heads,
+                                         std::int64_t vocabulary, bool tied);
 planner::GraphPointer smallGraph(const contract::Architecture& architecture, std::int64_t sequence);
 
 } // namespace shardscope::testing
