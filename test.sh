@@ -45,8 +45,8 @@ install_missing "${packages_build[@]}" || exit 1
 configure_and_build release || { failed=1 status=1; finish; }
 run_preset release "$@"
 if [ -n "$sanitize" ]; then
-    if configure_and_build asan; then
-        run_preset asan -L unit
+    if configure_and_build asan contract_tests planner_tests; then
+        run_preset asan -R '^(contract|planner)/'
     else
         failed=$((failed + 1)) status=1
     fi

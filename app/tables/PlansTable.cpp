@@ -36,7 +36,8 @@ void PlansTable::setDocument(const Document& document) {
             m_rows.push_back(rowOf(document.savedPlans()[i].name, *document.savedPlans()[i].answer->plan));
             m_rows.back().saved = static_cast<int>(i);
         }
-        if (const auto comparison = document.comparison())
+        // Policies compared under another budget or for another graph would stand here as if they were of this one.
+        if (const auto comparison = document.comparison(); comparison && comparison->generation == answer->generation)
             for (const planner::Baseline& baseline : comparison->baselines)
                 m_rows.push_back({QString::fromStdString(baseline.name),
                                   baseline.feasible ? QString() : tr("does not fit"),

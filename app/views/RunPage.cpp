@@ -53,10 +53,11 @@ RunPage::RunPage(Trainer& trainer, QWidget* parent)
     auto* memory = new Card(tr("Memory on a device, measured over predicted"), this);
     memory->body()->addWidget(m_memory);
     memory->setMinimumHeight(220);
-    auto* charts = new QHBoxLayout;
+    // One above the other: what the run does, and what it takes.
+    auto* charts = new QVBoxLayout;
     charts->setSpacing(kGap);
-    charts->addWidget(loss, 3);
-    charts->addWidget(memory, 2);
+    charts->addWidget(loss, 1);
+    charts->addWidget(memory, 1);
 
     auto* workers = new Card(tr("Workers"), this);
     auto* workersView = new DataTable(m_workers, kSortRole, tr("Workers"), workers);
@@ -78,17 +79,20 @@ RunPage::RunPage(Trainer& trainer, QWidget* parent)
     m_logView->verticalHeader()->setDefaultSectionSize(21);
     connect(filter, &QLineEdit::textChanged, m_logView, &DataTable::setFilter);
     log->body()->addWidget(m_logView);
-    auto* below = new QHBoxLayout;
-    below->setSpacing(kGap);
-    below->addWidget(workers, 1);
-    below->addWidget(log, 1);
+    auto* beside = new QVBoxLayout;
+    beside->setSpacing(kGap);
+    beside->addWidget(workers, 1);
+    beside->addWidget(log, 1);
+    auto* panes = new QHBoxLayout;
+    panes->setSpacing(kGap);
+    panes->addLayout(charts, 3);
+    panes->addLayout(beside, 2);
 
     auto* column = new QVBoxLayout(this);
     column->setContentsMargins(0, 0, 0, 0);
     column->setSpacing(kGap);
     column->addWidget(head);
-    column->addLayout(charts, 3);
-    column->addLayout(below, 2);
+    column->addLayout(panes, 1);
 
     connect(&trainer, &Trainer::recordChanged, this, &RunPage::refresh);
     connect(&trainer, &Trainer::stateChanged, this, &RunPage::refresh);

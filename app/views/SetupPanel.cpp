@@ -7,6 +7,7 @@
 #include "app/work/Planning.h"
 
 #include <QCheckBox>
+#include <QEvent>
 #include <QGridLayout>
 #include <QHBoxLayout>
 #include <QLabel>
@@ -103,6 +104,12 @@ SetupPanel::SetupPanel(Document& document, QWidget* parent)
     connect(&document, &Document::choicesChanged, this, all);
     connect(&document, &Document::answered, this, &SetupPanel::showTraining);
     all();
+}
+
+void SetupPanel::changeEvent(QEvent* event) {
+    QWidget::changeEvent(event);
+    if (event->type() == QEvent::PaletteChange)
+        showTraining(); // the arrows are drawn in the accent colour
 }
 
 void SetupPanel::showGraph() {

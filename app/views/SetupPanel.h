@@ -48,6 +48,9 @@ Q_SIGNALS:
     void openGraphRequested();
     void openClusterRequested();
 
+protected:
+    void changeEvent(QEvent* event) override;
+
 private:
     /// One row of the training card: a name, a field and an arrow back to automatic.
     struct Field {

@@ -11,6 +11,8 @@ namespace {
 constexpr double kHurriedSeconds = 0.03;
 /// After this the incumbent stays, with its certified gap.
 constexpr double kPatientSeconds = 20;
+/// Of each plan that only surrounds the one asked for.
+constexpr double kEachSeconds = 0.25;
 constexpr std::int32_t kCoarsePoints = 24;
 constexpr std::int32_t kFinePoints = 120;
 
@@ -109,6 +111,7 @@ void Planning::remedy(const AnswerPointer& answer) {
         planner::SearchBudget budget;
         budget.stop = stop;
         budget.tolerance = 1e-3;
+        budget.timeLimitSeconds = kEachSeconds;
         auto remedies = std::make_shared<Remedies>();
         remedies->generation = answer->generation;
         remedies->list = planner::findRemedies(answer->planner->request(), answer->plan->limitBytes, budget);
@@ -130,6 +133,7 @@ void Planning::surround(const AnswerPointer& answer) {
         planner::SearchBudget budget;
         budget.stop = stop;
         budget.tolerance = 1e-3;
+        budget.timeLimitSeconds = kEachSeconds;
         std::vector<planner::Baseline> baselines;
         for (const std::int32_t points : {kCoarsePoints, kFinePoints}) {
             auto surroundings = std::make_shared<Surroundings>();

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <cmath>
 #include <memory>
 
 namespace shardscope::planner::cli {
@@ -61,6 +62,10 @@ contract::OrderedJson planJson(const PlanResult& plan, const std::vector<Remedy>
     return json;
 }
 
+std::string secondsText(double seconds) {
+    return seconds >= 1 ? fmt::format("{:.2f} s", seconds) : fmt::format("{:.2f} ms", seconds * 1e3);
+}
+
 void printPlan(const PlanResult& plan, const std::vector<Remedy>& remedies) {
     const auto size = [](std::int64_t bytes) { return contract::describeBytes(bytes); };
     const Graph& graph = *plan.request.graph;
@@ -69,8 +74,11 @@ void printPlan(const PlanResult& plan, const std::vector<Remedy>& remedies) {
     for (const std::string& note : plan.notes)
         fmt::print("note: {}\n", note);
     if (!plan.feasible) {
-        fmt::print("Does not fit {}: at least {} a device are needed; {} bind.\n", size(plan.limitBytes),
-                   size(plan.smallestFeasibleBytes), plan.binding);
+        // Rounded up, so that the size printed is one that works.
+        const auto roundedUp =
+            fmt::format("{:.3f} GiB", std::ceil(static_cast<double>(plan.smallestFeasibleBytes) / 0x1p30 * 1e3) / 1e3);
+        fmt::print("Does not fit {}: at least {} a device are needed; {} bind.\n", size(plan.limitBytes), roundedUp,
+                   plan.binding);
         for (const Remedy& remedy : remedies)
             fmt::print("  {:<36} peak {:>12}   {:>10.2f} samples/s{}\n", remedy.change, size(remedy.peakBytes),
                        remedy.samplesPerSecond, remedy.changesNumerics ? "   changes numerics" : "");
@@ -78,12 +86,22 @@ void printPlan(const PlanResult& plan, const std::vector<Remedy>& remedies) {
     }
     fmt::print("Fits {}: peak {}, {} spare\n", size(plan.limitBytes), size(plan.peakBytes),
                size(plan.limitBytes - plan.peakBytes));
-    fmt::print("{:.1f} samples/s, {:.0f} tokens/s, step {:.2f} ms, model FLOPs utilisation {:.1f} %\n",
-               plan.samplesPerSecond, plan.tokensPerSecond, plan.stepSeconds * 1e3, plan.modelFlopsUtilization * 100);
+    const std::int64_t card = plan.request.cluster.device.memoryBytes;
+    if (plan.peakBytes > card)
+        fmt::print("Beyond the device: it has {}\n", size(card));
+    fmt::print("{:.2f} samples/s, {:.0f} tokens/s, step {}, model FLOPs utilisation {:.1f} %\n", plan.samplesPerSecond,
+               plan.tokensPerSecond, secondsText(plan.stepSeconds), plan.modelFlopsUtilization * 100);
     fmt::print("micro-batch {} x accumulate {} x {} devices = global batch {}\n", plan.training.microBatch,
                plan.training.accumulate, plan.request.cluster.devices(), plan.training.globalBatch);
     fmt::print("{} replicated, {} kept, {} sharded ({} of them split)\n", plan.counts.replicate, plan.counts.keep,
                plan.counts.shard, plan.counts.split);
+    std::int32_t block = -1, recomputed = 0;
+    for (const PlannedOperator& planned : plan.operators) {
+        const std::int32_t own = graph.operators[static_cast<std::size_t>(planned.op)].block;
+        recomputed += own != block && planned.recompute ? 1 : 0;
+        block = own;
+    }
+    fmt::print("{} of {} blocks recomputed\n", recomputed, graph.blockCount());
     for (int i = 0; i < contract::kCategoryCount; ++i) {
         const auto category = static_cast<contract::Category>(i);
         if (plan.ledger[category] > 0)

@@ -58,6 +58,9 @@ contract::Result<DecisionSpace> DecisionSpace::create(const PlanRequest& given) 
     if (request.microBatch < 0 || request.accumulate < 0 || request.globalBatch < 0 || request.prefetchDepth < 0)
         return contract::usageError("batch, accumulate, global batch and prefetch depth must not be negative");
     DecisionSpace space(request, *preset);
+    if (preset->gatheredBytes == 2 && request.cluster.device.flopsBf16 <= 0)
+        space.m_notes.push_back(fmt::format("{} has no bf16 rate; {} is priced at its fp32 rate",
+                                            request.cluster.device.name, preset->name));
     if (auto done = space.resolvePlacements(); !done)
         return tl::unexpected(done.error());
     if (auto done = space.chooseBatches(); !done)
@@ -178,7 +181,12 @@ contract::Result<void> DecisionSpace::chooseBatches() {
         m_batches.push_back({m_request.microBatch, accumulate});
         return {};
     }
-    for (std::int64_t samples = 1; samples <= 65536;) {
+    // On CPU cores larger micro-batches gain nothing and only make steps longer.
+    constexpr std::int64_t kCpuTokens = 4096;
+    const std::int64_t sequence = std::max<std::int64_t>(1, m_request.graph->sequence);
+    const bool capped = m_request.cluster.isCpu && m_request.mode == CostMode::Full;
+    const std::int64_t largest = capped ? std::max<std::int64_t>(1, kCpuTokens / sequence) : 65536;
+    for (std::int64_t samples = 1; samples <= largest;) {
         m_batches.push_back({samples, accumulate});
         std::int64_t step = 1;
         while (samples >= 64 * step)

@@ -66,7 +66,8 @@ public:
         std::int64_t accumulate = 1;
         std::int64_t product() const { return samples * accumulate; }
     };
-    /// Candidates in ascending micro-batch. Automatic batches: every one up to 64, then 32 an octave.
+    /// Candidates in ascending micro-batch. Automatic batches: every one up to 64, then 32 an octave;
+    /// on CPU cores up to 4,096 tokens a device.
     const std::vector<Batch>& batches() const { return m_batches; }
 
 private:

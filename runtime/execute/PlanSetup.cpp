@@ -99,7 +99,8 @@ contract::Result<PlanSetup> preparePlan(const contract::Plan& plan, const SetupR
     if (auto fits = checkBufferTable(plan.buffers, expected); !fits)
         return tl::unexpected(fits.error());
     setup.table = plan.buffers;
-    setup.predicted = plan.predicted.ledger.total() > 0 ? plan.predicted.ledger : plan.buffers.ledger();
+    // What the arenas are predicted to take; the reserve for others is no part of what is measured.
+    setup.predicted = plan.buffers.ledger();
     return setup;
 }
 

@@ -14,6 +14,7 @@
 #include "runtime/launch/WorkerProcess.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
@@ -61,6 +62,8 @@ private:
     enum class Outcome { Done, Stopped, Failed };
 
     contract::Result<void> openRunDirectory();
+    /// A fresh run needs a folder without one; a resumed one the same data and seed.
+    contract::Result<void> checkRunDirectory() const;
     contract::Result<void> startWorkers();
     Outcome superviseWorkers();
     void readStreams();
@@ -129,6 +132,44 @@ contract::Result<void> Coordinator::prepare() {
     return openRunDirectory();
 }
 
+contract::Result<void> Coordinator::checkRunDirectory() const {
+    namespace fs = std::filesystem;
+    const fs::path folder = m_options.runDirectory;
+    const std::string settings = (folder / "run.json").string();
+    const bool holdsRun = fs::exists(folder / "run.ndjson") || fs::exists(folder / "checkpoints");
+    if (!m_options.resume) {
+        // Forgetting one option must not cost a training run.
+        if (holdsRun)
+            return contract::usageError(fmt::format(
+                "--run-dir \"{}\": holds an earlier run; add --resume to go on with it, or name another folder",
+                m_options.runDirectory));
+        return contract::writeFileAtomically(
+            settings, contract::OrderedJson{{"data", m_options.data}, {"seed", m_options.seed}}.dump(
+                          2, ' ', false, contract::OrderedJson::error_handler_t::replace) +
+                          "\n");
+    }
+    if (!holdsRun)
+        return contract::badInput(fmt::format("--run-dir \"{}\": holds no run to resume", m_options.runDirectory));
+    if (!fs::exists(settings))
+        return {}; // started under another launcher
+    const auto document = contract::readJsonFile(settings, 1 << 20);
+    if (!document)
+        return tl::unexpected(document.error());
+    const contract::JsonCursor root(*document, settings);
+    const std::string data = root.at("data").text();
+    const std::int64_t seed = root.at("seed").integer();
+    if (root.failed())
+        return root.error();
+    if (data != m_options.data)
+        return contract::usageError(
+            fmt::format("--data \"{}\": the run to resume was started with --data \"{}\"", m_options.data, data));
+    const RunOptions defaults;
+    if (m_options.seed != defaults.seed && static_cast<std::int64_t>(m_options.seed) != seed)
+        return contract::usageError(
+            fmt::format("--seed {}: the run to resume was started with --seed {}", m_options.seed, seed));
+    return {};
+}
+
 contract::Result<void> Coordinator::openRunDirectory() {
     namespace fs = std::filesystem;
     std::error_code error;
@@ -138,13 +179,8 @@ contract::Result<void> Coordinator::openRunDirectory() {
         return contract::runFailed(
             fmt::format("--run-dir \"{}\": cannot be created: {}", m_options.runDirectory, error.message()));
     m_options.runDirectory = folder.string();
-    // A new run must not resume from, nor tidy away, what an older run left here.
-    if (const fs::path old = folder / "checkpoints"; !m_options.resume && fs::exists(old, error)) {
-        fs::path aside;
-        for (int i = 1; aside.empty() || fs::exists(aside, error); ++i)
-            aside = folder / fmt::format("checkpoints-before-{}", i);
-        fs::rename(old, aside, error);
-    }
+    if (auto checked = checkRunDirectory(); !checked)
+        return checked;
     m_planCopy = (folder / "plan.json").string();
     if (auto copied = contract::writeFileAtomically(m_planCopy, m_planText); !copied)
         return copied;
