@@ -8,12 +8,21 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 
 using namespace shardscope;
 
 namespace {
+
+/// Range alone lets NaN through, since it is on neither side of a bound.
+const CLI::Validator isFinite(
+    [](std::string& text) {
+        return std::isfinite(std::strtod(text.c_str(), nullptr)) ? std::string() : "must be finite";
+    },
+    "finite");
 
 void addRunOptions(CLI::App& command, engine::RunOptions& options) {
     command.add_option("PLAN", options.planPath, "plan file")->required();
@@ -33,10 +42,10 @@ void addRunOptions(CLI::App& command, engine::RunOptions& options) {
         ->check(CLI::Range(0, 1000000000))
         ->capture_default_str();
     command.add_option("--learning-rate", options.learningRate, "instead of the plan's")
-        ->check(CLI::Range(0.0, 1000.0));
+        ->check(CLI::Range(0.0, 1000.0) & isFinite);
     command
         .add_option("--timeout", options.timeoutSeconds, "seconds after which a rank that shows no life is given up")
-        ->check(CLI::Range(0.1, 86400.0))
+        ->check(CLI::Range(0.1, 86400.0) & isFinite)
         ->capture_default_str();
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <csignal>
+#include <cstdio>
 #include <exception>
 #include <thread>
 
@@ -62,7 +63,12 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
     watchInterrupts();
     try {
-        return run(argc, argv);
+        const int exitCode = run(argc, argv);
+        if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+            fmt::print(stderr, "shardscope-plan: standard output cannot be written\n");
+            return 5;
+        }
+        return exitCode;
     } catch (const std::exception& error) {
         fmt::print(stderr, "shardscope-plan: unexpected failure: {}\n", error.what());
         return 5;

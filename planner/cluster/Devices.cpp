@@ -102,6 +102,10 @@ Result<Cluster> withDevices(Cluster cluster, const std::string& devices) {
         return tl::unexpected(counts.error());
     if (counts->nodes == cluster.nodes && counts->devicesPerNode == cluster.devicesPerNode)
         return cluster;
+    if (counts->nodes > 1 && cluster.between.bytesPerSecond <= 0)
+        return contract::usageError(
+            fmt::format("--devices {}: the cluster {} has no links.between, so it cannot be spread over nodes", devices,
+                        cluster.name));
     if (cluster.isCpu)
         shareProcessor(cluster, counts->devicesPerNode);
     cluster.nodes = counts->nodes;

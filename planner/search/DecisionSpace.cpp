@@ -55,6 +55,10 @@ contract::Result<DecisionSpace> DecisionSpace::create(const PlanRequest& given) 
         if (slices < 1)
             return contract::usageError(fmt::format("slices must be positive, not {}", slices));
     }
+    constexpr std::size_t kMaximumSliceCounts = 32;
+    if (request.slices.size() > kMaximumSliceCounts)
+        return contract::usageError(fmt::format("{} slice counts are given; at most {} are searched",
+                                                request.slices.size(), kMaximumSliceCounts));
     if (request.microBatch < 0 || request.accumulate < 0 || request.globalBatch < 0 || request.prefetchDepth < 0)
         return contract::usageError("batch, accumulate, global batch and prefetch depth must not be negative");
     DecisionSpace space(request, *preset);
@@ -105,8 +109,11 @@ std::vector<Placement> DecisionSpace::openPlacements(const Operator& op) const {
 }
 
 Placement DecisionSpace::legalPlacement(const Operator& op, Placement placement) {
-    if (placement.isSharded() && placement.slices > op.maximumSlices()) {
-        const auto slices = static_cast<std::int32_t>(op.maximumSlices());
+    // More slices than this only add latency, and every one is an instruction of the plan.
+    constexpr std::int64_t kMaximumSlices = 1024;
+    const std::int64_t most = std::min(kMaximumSlices, op.maximumSlices());
+    if (placement.isSharded() && placement.slices > most) {
+        const auto slices = static_cast<std::int32_t>(most);
         m_notes.push_back(
             fmt::format("{} allows at most {} slices; the pin asked for {}", op.name, slices, placement.slices));
         placement.shardedSlices = std::min(placement.shardedSlices, slices);
@@ -161,6 +168,10 @@ contract::Result<void> DecisionSpace::chooseBatches() {
             return contract::usageError(
                 fmt::format("global batch {} does not divide by {} devices", m_request.globalBatch, devices));
         const std::int64_t each = m_request.globalBatch / devices;
+        constexpr std::int64_t kMaximumEach = 1 << 20;
+        if (each > kMaximumEach)
+            return contract::usageError(
+                fmt::format("global batch {} is more than {} samples a device", m_request.globalBatch, kMaximumEach));
         for (std::int64_t samples = 1; samples <= each; ++samples) {
             const bool fits = each % samples == 0 && (m_request.microBatch == 0 || m_request.microBatch == samples) &&
                               (m_request.accumulate == 0 || m_request.accumulate == each / samples);

@@ -48,4 +48,9 @@ private:
     std::shared_ptr<gloo::Context> m_context;
 };
 
+/// Turns off the batching of small messages on every TCP socket of this process: of two messages in a row to the same
+/// peer (a weight and its bias) the second would wait for the peer's delayed acknowledgement, 40 ms. Gloo keeps its
+/// sockets to itself, so they are found among this process's descriptors.
+void tuneSockets();
+
 } // namespace shardscope::engine

@@ -53,7 +53,24 @@ contract::Result<std::unique_ptr<Ring>> Ring::create(Group& group, std::vector<M
     // A message for a buffer that its receiver has not registered yet would be lost.
     if (auto met = group.meet("ring"); !met)
         return tl::unexpected(met.error());
+    if (auto warm = ring->warmUp(); !warm)
+        return tl::unexpected(warm.error());
     return ring;
+}
+
+/// Gloo sizes a socket's send buffer by the first message that is larger than the buffer seems to be, and takes the
+/// size that the kernel doubled for its own books at face value: after a small first message a piece does not fit, and
+/// every write of one waits 40 ms for a delayed acknowledgement. So the largest message goes first.
+contract::Result<void> Ring::warmUp() {
+    const MemoryRegion& scratch = m_regions.back();
+    const std::int64_t floats = std::min(kPieceFloats, scratch.bytes / static_cast<std::int64_t>(sizeof(float)));
+    try {
+        exchange(scratchFloats(), floats, scratchFloats(), floats, Target::SamePlace);
+    } catch (...) {
+        return tl::unexpected(describe("first message"));
+    }
+    tuneSockets();
+    return {};
 }
 
 contract::Result<void> Ring::bind() {

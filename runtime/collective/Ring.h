@@ -67,6 +67,7 @@ public:
 private:
     Ring(Group& group, std::vector<MemoryRegion> regions, MemoryRegion scratch);
     contract::Result<void> bind();
+    contract::Result<void> warmUp();
     struct Place {
         std::size_t region = 0;
         std::int64_t offset = 0;

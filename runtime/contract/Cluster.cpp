@@ -23,6 +23,13 @@ Link readLink(const JsonCursor& cursor) {
     return link;
 }
 
+bool hasRate(const std::optional<JsonCursor>& link) {
+    if (!link)
+        return false;
+    const auto rate = link->find("bytes_per_second");
+    return !rate || !rate->isNumber() || rate->raw() != 0;
+}
+
 } // namespace
 
 std::int64_t Cluster::reserveBytes() const {
@@ -90,7 +97,9 @@ Cluster readCluster(const JsonCursor& cursor) {
     cluster.device.memoryBandwidth = device.at("memory_bandwidth").number(1, kMaximumRate);
     const JsonCursor links = cursor.at("links");
     cluster.inside = readLink(links.at("inside"));
-    cluster.between = cluster.nodes > 1 ? readLink(links.at("between")) : cluster.inside;
+    // One node needs no link between nodes; without one the cluster cannot be spread over several.
+    if (cluster.nodes > 1 || hasRate(links.find("between")))
+        cluster.between = readLink(links.at("between"));
     cluster.hostSecondsPerCollective = cursor.at("host_seconds_per_collective").number(0, 1e3);
     if (const auto overlap = cursor.find("overlap_efficiency"))
         cluster.overlapEfficiency = overlap->number(0, 1);

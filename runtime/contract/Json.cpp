@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <unordered_set>
@@ -122,7 +123,13 @@ Result<Json> readJsonFile(const std::string& path, std::int64_t maximumBytes) {
     return readTextFile(path, maximumBytes).and_then([&](const std::string& text) { return parseJson(text, path); });
 }
 
-Result<void> writeFileAtomically(const std::string& path, std::string_view content) {
+Result<void> writeFileAtomically(const std::string& given, std::string_view content) {
+    // Renaming over a link would replace the link, over a device the device: write where a link points, and only files.
+    std::error_code unresolved;
+    const std::filesystem::path target = std::filesystem::weakly_canonical(given, unresolved);
+    const std::string path = unresolved ? given : target.string();
+    if (struct stat existing{}; ::stat(path.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode))
+        return runFailed(fmt::format("{}: is not a regular file; it is not replaced", given));
     const std::string temporary = fmt::format("{}.tmp-{}", path, ::getpid());
     const auto fail = [&](std::string_view what) {
         const int reason = errno;

@@ -108,7 +108,7 @@ contract::Result<void> Coordinator::prepare() {
         return tl::unexpected(plan.error());
     auto setup = preparePlan(*plan, {m_options.workers, m_options.learningRate});
     if (!setup)
-        return tl::unexpected(setup.error());
+        return tl::unexpected(namePlan(setup.error(), m_options.planPath));
     m_setup = std::move(*setup);
     if (const auto data =
             openDataset(m_options.data, m_options.seed, m_setup.training.sequence, m_setup.architecture.vocabulary);

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <ctime>
 #include <filesystem>
+#include <string_view>
 
 namespace shardscope::engine {
 
@@ -55,6 +56,13 @@ contract::Result<void> checkDevice(const std::string& device) {
     if (device == "cuda")
         return contract::runFailed("--device cuda: this build trains on CPU cores only; run it with --device cpu");
     return contract::usageError(fmt::format("--device \"{}\": known are cpu, cuda", device));
+}
+
+contract::Error namePlan(contract::Error error, const std::string& planPath) {
+    constexpr std::string_view kWord = "plan: ";
+    if (error.message.starts_with(kWord))
+        error.message = planPath + ": " + error.message.substr(kWord.size());
+    return error;
 }
 
 } // namespace shardscope::engine

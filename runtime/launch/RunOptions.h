@@ -31,6 +31,9 @@ std::vector<std::string> workerArguments(const RunOptions& options, const std::s
 /// "./runs/NAME-20250131-174500", with a suffix when that exists.
 std::string defaultRunDirectory(const contract::Plan& plan);
 
+/// What is wrong with a plan, beginning with its file instead of the bare word.
+contract::Error namePlan(contract::Error error, const std::string& planPath);
+
 /// Errors: RunFailed for a device that this build cannot use, Usage for one nobody knows.
 contract::Result<void> checkDevice(const std::string& device);
 

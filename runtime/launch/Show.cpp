@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <map>
 #include <optional>
@@ -59,7 +61,13 @@ struct Summary {
         }
         return seconds > 0 ? tokens / seconds : 0;
     }
-    std::string status() const { return bye ? bye->status : "running"; }
+    std::string status() const {
+        if (bye)
+            return bye->status;
+        // A coordinator that was killed says no goodbye.
+        const bool gone = hello && kill(static_cast<pid_t>(hello->pid), 0) != 0 && errno == ESRCH;
+        return gone ? "ended without a word" : "running";
+    }
 };
 
 contract::OrderedJson toJson(const Summary& s, const std::string& folder) {

@@ -80,7 +80,7 @@ private:
             return tl::unexpected(plan.error());
         auto setup = preparePlan(*plan, {m_rendezvous.world, m_options.learningRate});
         if (!setup)
-            return tl::unexpected(setup.error());
+            return tl::unexpected(namePlan(setup.error(), m_options.planPath));
         m_setup = std::move(*setup);
         if (m_options.runDirectory.empty())
             m_options.runDirectory = "./runs/" + plan->graph.name;

@@ -121,6 +121,7 @@ planner::PlanRequest smallRequest(std::mt19937_64& random, std::int64_t layers) 
         exampleCluster(pick(2, 5), 1e-6 * static_cast<double>(pick(0, 20)), 1e-9 * static_cast<double>(pick(1, 30)));
     request.cluster.device.flopsFp32 = request.cluster.device.peakFlopsFp32 = 1e9 * static_cast<double>(pick(1, 60));
     request.cluster.device.memoryBandwidth = 1e9 * static_cast<double>(pick(1, 50));
+    request.cluster.device.flopsBf16 = request.cluster.device.peakFlopsBf16 = 2 * request.cluster.device.flopsFp32;
     request.cluster.hostSecondsPerCollective = 1e-6 * static_cast<double>(pick(0, 5));
     request.cluster.isCpu = pick(0, 1) == 1;
     request.precision = pick(0, 1) == 1 ? "fp32-adam" : "bf16-adam";
