@@ -3,9 +3,12 @@
 #include "runtime/contract/Json.h"
 #include "runtime/contract/Placement.h"
 
+#include <QFileInfo>
 #include <QTemporaryDir>
 #include <QtTest>
 #include <nlohmann/json.hpp>
+
+#include <sys/stat.h>
 
 using namespace shardscope::contract;
 
@@ -73,6 +76,22 @@ private slots:
         QVERIFY(!missing);
         QVERIFY(missing.error().message.find("no/such") != std::string::npos);
         QVERIFY(!readTextFile(folder.path().toStdString()));
+    }
+
+    void linksAndDevicesAreNotReplaced() {
+        const QTemporaryDir folder;
+        const std::string target = folder.filePath("target.json").toStdString();
+        const std::string link = folder.filePath("link.json").toStdString();
+        QVERIFY(writeFileAtomically(target, "old").has_value());
+        QVERIFY(QFile::link(QString::fromStdString(target), QString::fromStdString(link)));
+        QVERIFY(writeFileAtomically(link, "new").has_value());
+        QCOMPARE(*readTextFile(target), std::string("new"));
+        QVERIFY(QFileInfo(QString::fromStdString(link)).isSymLink());
+        const std::string fifo = folder.filePath("fifo").toStdString();
+        QCOMPARE(::mkfifo(fifo.c_str(), 0600), 0);
+        const auto refused = writeFileAtomically(fifo, "x");
+        QVERIFY(!refused && refused.error().message.find("not a regular file") != std::string::npos);
+        QVERIFY(!readTextFile(fifo));
     }
 
     void sizes_data() {

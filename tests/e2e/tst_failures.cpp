@@ -44,6 +44,7 @@ private Q_SLOTS:
     void badInputIsRefused();
     void anOccupiedPortIsRefused();
     void missingMemoryIsFoundBeforeTheStart();
+    void aRunIsNeitherOverwrittenNorResumedAsAnother();
 
 private:
     QString path(const QString& name) const { return m_folder.filePath(name); }
@@ -204,6 +205,36 @@ void FailureTest::anOccupiedPortIsRefused() {
     QCOMPARE(worker.run({"worker", plan, "--data", "builtin:addition", "--run-dir", path("occupied")}, 20000), 5);
     QVERIFY2(worker.errors().contains("MASTER_PORT " + port), qPrintable(worker.errors()));
     close(taken);
+}
+
+void FailureTest::aRunIsNeitherOverwrittenNorResumedAsAnother() {
+    const QString plan = testing::writePlan(m_folder.path(), planOf(1));
+    const QString folder = path("kept");
+    const auto run = [&](const QStringList& options, QString* errors = nullptr) {
+        testing::TrainerProcess trainer;
+        const int code = trainer.run(QStringList{"run", plan, "--run-dir", folder} + options, 60000);
+        if (errors)
+            *errors = trainer.errors();
+        return code;
+    };
+    const QStringList addition{"--data", "builtin:addition"};
+    QString errors;
+    QCOMPARE(run(addition + QStringList{"--steps", "2", "--resume"}, &errors), 3);
+    QVERIFY2(errors.contains("holds no run to resume"), qPrintable(errors));
+    QCOMPARE(run(addition + QStringList{"--steps", "2"}), 0);
+    QFile telemetry(folder + "/run.ndjson");
+    QVERIFY(telemetry.open(QIODevice::ReadOnly));
+    const QByteArray before = telemetry.readAll();
+
+    QCOMPARE(run(addition + QStringList{"--steps", "2"}, &errors), 2);
+    QVERIFY2(errors.contains("holds an earlier run"), qPrintable(errors));
+    QCOMPARE(run(addition + QStringList{"--steps", "3", "--resume", "--seed", "7"}, &errors), 2);
+    QVERIFY2(errors.contains("--seed 7"), qPrintable(errors));
+    QCOMPARE(run({"--data", plan, "--steps", "3", "--resume"}, &errors), 2);
+    QVERIFY2(errors.contains("builtin:addition"), qPrintable(errors));
+    telemetry.seek(0);
+    QCOMPARE(telemetry.readAll(), before);
+    QCOMPARE(run(addition + QStringList{"--steps", "3", "--resume"}), 0);
 }
 
 void FailureTest::missingMemoryIsFoundBeforeTheStart() {
