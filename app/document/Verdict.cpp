@@ -69,7 +69,7 @@ Verdict verdictOf(const Answer& answer, const Comparison* comparison) {
         verdict.headline = translate("Does not fit");
         verdict.detail = plan.smallestFeasibleBytes > 0
                              ? translate("the smallest plan needs %1 a device, %2 are allowed")
-                                   .arg(gibText(plan.smallestFeasibleBytes, 2), gibNumber(plan.limitBytes, 2))
+                                   .arg(gibText(plan.smallestFeasibleBytes, 2), gibText(plan.limitBytes, 2))
                              : translate("no plan of these placements exists");
         verdict.rate = bindingText(plan.binding);
         verdict.remedyBytes = plan.smallestFeasibleBytes;

@@ -12,6 +12,7 @@
 #include <QFileInfo>
 #include <QMenu>
 #include <QMenuBar>
+#include <QTimer>
 
 namespace shardscope::app {
 
@@ -141,6 +142,10 @@ std::vector<CommandPalette::Entry> Actions::entries() const {
             entries.push_back({QString::fromStdString(graph->operators[i].name), tr("operator"), [this, i] {
                                    m_window.showMode(0);
                                    m_window.document().select({static_cast<std::int32_t>(i)});
+                                   // Once the palette is gone, so that R, K, S and Space mean this operator.
+                                   QTimer::singleShot(0, &m_window, [this] {
+                                       m_window.planPage().map().setFocus(Qt::OtherFocusReason);
+                                   });
                                }});
     return entries;
 }
