@@ -56,15 +56,19 @@ MemoryUnit memoryUnit(std::int64_t largestBytes) {
     return {largestBytes < 2 * contract::kGiB};
 }
 
+/// "0.0" would say nothing: what is small beside its neighbours carries its own unit.
+static bool carriesItsUnit(const MemoryUnit& unit, std::int64_t bytes) {
+    return !unit.isMib && bytes > 0 && bytes < contract::kGiB / 20;
+}
+
 QString MemoryUnit::number(std::int64_t bytes) const {
-    // "0.0" would say nothing: what is small beside its neighbours carries its own unit.
-    if (!isMib && bytes > 0 && bytes < contract::kGiB / 20)
+    if (carriesItsUnit(*this, bytes))
         return bytesText(bytes);
     return isMib ? fixed(static_cast<double>(bytes) / static_cast<double>(contract::kMiB), 0) : gibNumber(bytes);
 }
 
 QString MemoryUnit::text(std::int64_t bytes) const {
-    if (!isMib && bytes > 0 && bytes < contract::kGiB / 20)
+    if (carriesItsUnit(*this, bytes))
         return bytesText(bytes);
     return number(bytes) + (isMib ? QStringLiteral(" MiB") : QStringLiteral(" GiB"));
 }

@@ -29,13 +29,17 @@ void Card::setTitle(const QString& title) {
     setAccessibleName(title);
 }
 
-void Card::paintEvent(QPaintEvent*) {
-    const Colors& colors = colorsOf(this);
-    QPainter painter(this);
+void paintCard(QPainter& painter, const QWidget& widget) {
+    const Colors& colors = colorsOf(&widget);
     painter.setRenderHint(QPainter::Antialiasing);
     painter.setPen(QPen(colors.line, 1));
     painter.setBrush(colors.card);
-    painter.drawRoundedRect(QRectF(rect()).adjusted(0.5, 0.5, -0.5, -0.5), kCorner, kCorner);
+    painter.drawRoundedRect(QRectF(widget.rect()).adjusted(0.5, 0.5, -0.5, -0.5), kCorner, kCorner);
+}
+
+void Card::paintEvent(QPaintEvent*) {
+    QPainter painter(this);
+    paintCard(painter, *this);
 }
 
 void ElidedLabel::paintEvent(QPaintEvent*) {

@@ -43,4 +43,7 @@ protected:
 /// A label in secondary text, or another role of the style sheet ("title", "value", "small").
 QLabel* makeLabel(const QString& text, const char* role, QWidget* parent = nullptr);
 
+/// The rounded ground of a card, in the theme's colours.
+void paintCard(QPainter& painter, const QWidget& widget);
+
 } // namespace shardscope::app

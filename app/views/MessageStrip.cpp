@@ -2,6 +2,7 @@
 #include "app/views/MessageStrip.h"
 
 #include "app/look/Theme.h"
+#include "app/views/Card.h"
 
 #include <QAccessible>
 #include <QHBoxLayout>
@@ -73,10 +74,7 @@ void MessageStrip::keyPressEvent(QKeyEvent* event) {
 void MessageStrip::paintEvent(QPaintEvent*) {
     const Colors& colors = colorsOf(this);
     QPainter painter(this);
-    painter.setRenderHint(QPainter::Antialiasing);
-    painter.setPen(QPen(colors.line, 1));
-    painter.setBrush(colors.card);
-    painter.drawRoundedRect(QRectF(rect()).adjusted(0.5, 0.5, -0.5, -0.5), kCorner, kCorner);
+    paintCard(painter, *this);
     const QRectF mark(14, height() / 2.0 - 8, 16, 16);
     painter.setPen(Qt::NoPen);
     painter.setBrush(colors.limit);

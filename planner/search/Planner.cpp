@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <mutex>
 
 namespace shardscope::planner {
 
@@ -57,6 +58,10 @@ private:
     /// max(device memory, what plain data parallelism needs at its smallest batch and some more), so that the whole way
     /// from everything sharded to everything replicated can be walked; at most four devices' memory.
     std::int64_t largestBudget() const {
+        std::call_once(m_largestOnce, [this] { m_largestBudget = findLargestBudget(); });
+        return m_largestBudget;
+    }
+    std::int64_t findLargestBudget() const {
         const std::int64_t device = request().cluster.device.memoryBytes;
         PlanRequest replicated = request();
         replicated.pins = {{"*", contract::Placement{}}};
@@ -68,6 +73,8 @@ private:
     }
 
     PlanSearch m_search;
+    mutable std::once_flag m_largestOnce;
+    mutable std::int64_t m_largestBudget = 0;
 };
 
 } // namespace

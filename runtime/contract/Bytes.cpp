@@ -17,13 +17,6 @@ std::optional<std::int64_t> checkedMultiply(std::int64_t a, std::int64_t b) {
     return product;
 }
 
-std::optional<std::int64_t> checkedAdd(std::int64_t a, std::int64_t b) {
-    std::int64_t sum = 0;
-    if (__builtin_add_overflow(a, b, &sum))
-        return std::nullopt;
-    return sum;
-}
-
 Result<std::int64_t> parseBytes(std::string_view text) {
     constexpr std::array<std::pair<std::string_view, double>, 9> kUnits{{{"KiB", 0x1p10},
                                                                          {"MiB", 0x1p20},

@@ -26,7 +26,6 @@ constexpr std::int64_t alignUp(std::int64_t bytes, std::int64_t alignment = kBuf
 
 /// a * b, or nothing when it does not fit. Both must be non-negative.
 std::optional<std::int64_t> checkedMultiply(std::int64_t a, std::int64_t b);
-std::optional<std::int64_t> checkedAdd(std::int64_t a, std::int64_t b);
 
 /// Reads `16GiB`, `500MiB`, `24GB`, `1.5 GiB` or plain bytes. Binary and decimal units are kept apart.
 /// Errors: Usage, when the text is not a size, is negative, or does not fit 2^62.
