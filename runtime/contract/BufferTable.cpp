@@ -61,6 +61,22 @@ std::int64_t groupSize(const Placement& placement, std::int64_t ranks, std::int6
     return placement.group == ShardGroup::Node ? std::min(ranks, devicesPerNode) : ranks;
 }
 
+std::vector<CoalescedMember> coalescedMembers(const std::vector<Operator>& operators,
+                                              const std::vector<OperatorDecision>& decisions, std::int32_t block,
+                                              std::int64_t ranks, std::int64_t devicesPerNode, const Preset& preset) {
+    std::vector<CoalescedMember> members;
+    std::int64_t offset = 0;
+    for (std::size_t op = 0; op < operators.size() && block >= 0; ++op) {
+        if (operators[op].block != block || !decisions[op].coalesced)
+            continue;
+        const Placement& placement = decisions[op].placement;
+        const SlotSize size = sizeSlot(operators[op], placement, groupSize(placement, ranks, devicesPerNode), preset);
+        members.push_back({static_cast<std::int32_t>(op), offset, size});
+        offset += size.total();
+    }
+    return members;
+}
+
 namespace {
 
 class TableBuilder {
@@ -189,10 +205,16 @@ private:
 
     void addSlots() {
         SlotSize largest;
+        SlotSize block; // the sum over the coalesced operators of a block: they share a slot
         for (std::size_t op = 0; op < m_input.operators.size(); ++op) {
             const Placement& placement = m_input.decisions[static_cast<std::size_t>(m_owners[op])].placement;
             const std::int64_t group = groupSize(placement, m_input.ranks, m_input.devicesPerNode);
-            const SlotSize size = sizeSlot(m_input.operators[op], placement, group, m_input.preset);
+            const SlotSize own = sizeSlot(m_input.operators[op], placement, group, m_input.preset);
+            if (op == 0 || m_input.operators[op].block != m_input.operators[op - 1].block)
+                block = {};
+            if (m_input.decisions[op].coalesced)
+                block = {block.gatheredBytes + own.gatheredBytes, block.unreducedBytes + own.unreducedBytes};
+            const SlotSize& size = m_input.decisions[op].coalesced ? block : own;
             if (size.total() > largest.total())
                 largest = size;
         }

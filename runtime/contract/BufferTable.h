@@ -60,6 +60,18 @@ struct SizingInput {
 /// The size of the group over which an operator is sharded.
 std::int64_t groupSize(const Placement& placement, std::int64_t ranks, std::int64_t devicesPerNode);
 
+/// A coalesced operator of a block and where its part of the block's slot begins: gathered weights (of a sharded one),
+/// then unreduced gradients, as sizeSlotOfPart() says.
+struct CoalescedMember {
+    std::int32_t op = -1;
+    std::int64_t offset = 0; ///< bytes
+    SlotSize size;
+};
+/// The coalesced operators of a block, in order; empty when it has none. `ranks` as in groupSize().
+std::vector<CoalescedMember> coalescedMembers(const std::vector<Operator>& operators,
+                                              const std::vector<OperatorDecision>& decisions, std::int32_t block,
+                                              std::int64_t ranks, std::int64_t devicesPerNode, const Preset& preset);
+
 /// Lays out every buffer. Total = base + sum state + sum kept + slots x max slot + live, as the planner adds it up.
 BufferTable buildBufferTable(const SizingInput& input, const StepProgram& program);
 

@@ -28,7 +28,7 @@ std::string formatPlacement(const Placement& placement) {
         text = "replicate";
         break;
     case PlacementKind::Keep:
-        text = "keep";
+        text = placement.held ? "keep-held" : "keep";
         break;
     case PlacementKind::Shard:
         text = "shard";
@@ -46,7 +46,7 @@ std::string formatPlacement(const Placement& placement) {
 Result<Placement> parsePlacement(std::string_view text) {
     const auto wrong = [&] {
         return usageError(
-            fmt::format("\"{}\" is not a placement; write replicate, keep, shard, shard:S (S slices) or "
+            fmt::format("\"{}\" is not a placement; write replicate, keep, keep-held, shard, shard:S (S slices) or "
                         "shard:S:K (the first K of S sharded), each with @node to shard inside nodes only",
                         text));
     };
@@ -66,7 +66,8 @@ Result<Placement> parsePlacement(std::string_view text) {
     }
     if (fields[0] == "replicate" && fields.size() == 1 && placement.group == ShardGroup::World)
         return placement;
-    if (fields[0] == "keep" && fields.size() == 1) {
+    if ((fields[0] == "keep" || fields[0] == "keep-held") && fields.size() == 1) {
+        placement.held = fields[0] == "keep-held";
         placement.kind = PlacementKind::Keep;
         return placement;
     }

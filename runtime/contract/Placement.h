@@ -12,7 +12,7 @@ namespace shardscope::contract {
 
 enum class PlacementKind {
     Replicate, ///< plain data parallel: everything on every rank
-    Keep,      ///< weights whole, gradients and optimizer sharded (ZeRO-2)
+    Keep,      ///< weights whole, gradients and optimizer sharded (ZeRO-2); held: gradients whole (ZeRO-1)
     Shard,     ///< everything sharded, gathered before use, freed after (ZeRO-3 / FSDP)
 };
 
@@ -30,13 +30,15 @@ struct Placement {
     std::int32_t slices = 1;
     std::int32_t shardedSlices = 1;
     ShardGroup group = ShardGroup::World;
+    /// Only for Keep: the gradient stays whole over all micro-steps and is reduced once per step.
+    bool held = false;
 
     bool isSharded() const { return kind == PlacementKind::Shard; }
     bool isSplit() const { return isSharded() && slices > 1; }
     auto operator<=>(const Placement&) const = default;
 };
 
-/// "replicate", "keep", "shard", "shard:4", "shard:4:2", each with "@node" for ShardGroup::Node.
+/// "replicate", "keep", "keep-held", "shard", "shard:4", "shard:4:2", each with "@node" for ShardGroup::Node.
 std::string formatPlacement(const Placement& placement);
 /// Errors: Usage, saying what is allowed.
 Result<Placement> parsePlacement(std::string_view text);

@@ -37,6 +37,7 @@ struct PlanOperator {
     Placement placement;
     bool recompute = false;
     std::string tiedTo;
+    bool coalesced = false; ///< see OperatorDecision
     bool operator==(const PlanOperator&) const = default;
 };
 

@@ -29,7 +29,9 @@ PlanOperator readOperator(const JsonCursor& cursor) {
     op.placement.kind = cursor.at("placement")
                             .choice<PlacementKind>({{"replicate", PlacementKind::Replicate},
                                                     {"keep", PlacementKind::Keep},
+                                                    {"keep-held", PlacementKind::Keep},
                                                     {"shard", PlacementKind::Shard}});
+    op.placement.held = !cursor.failed() && cursor.at("placement").text() == "keep-held";
     constexpr std::int64_t kMaximumSlices = 1 << 26;
     op.placement.slices = static_cast<std::int32_t>(cursor.at("slices").integer(1, kMaximumSlices));
     const std::int64_t sharded = cursor.at("sharded_slices").integer(0, op.placement.slices);
@@ -43,6 +45,8 @@ PlanOperator readOperator(const JsonCursor& cursor) {
     op.recompute = cursor.at("recompute").boolean();
     if (const auto tied = cursor.find("tied_to"))
         op.tiedTo = tied->text();
+    if (const auto coalesced = cursor.find("coalesced"))
+        op.coalesced = coalesced->boolean();
     return op;
 }
 
@@ -138,6 +142,8 @@ void checkOperators(const JsonCursor& root, const Plan& plan) {
         if (root.failed())
             return;
     }
+    if (const auto fault = findCoalescingFault(*lowered, planDecisions(plan)))
+        operators.element(static_cast<std::size_t>(fault->op)).at("coalesced").fail(fault->reason);
 }
 
 void checkBuffers(const JsonCursor& root, const Plan& plan) {
@@ -211,7 +217,7 @@ std::vector<OperatorDecision> planDecisions(const Plan& plan) {
     std::vector<OperatorDecision> decisions;
     decisions.reserve(plan.operators.size());
     for (const PlanOperator& op : plan.operators)
-        decisions.push_back({op.placement, op.recompute});
+        decisions.push_back({op.placement, op.recompute, op.coalesced});
     return decisions;
 }
 

@@ -18,6 +18,7 @@ OrderedJson graphJson(const PlanGraph& graph) {
 OrderedJson operatorJson(const PlanOperator& op) {
     OrderedJson json{{"name", op.name},
                      {"placement", op.placement.kind == PlacementKind::Replicate ? "replicate"
+                                   : op.placement.held                           ? "keep-held"
                                    : op.placement.kind == PlacementKind::Keep    ? "keep"
                                                                                  : "shard"},
                      {"slices", op.placement.slices},
@@ -27,6 +28,8 @@ OrderedJson operatorJson(const PlanOperator& op) {
                      {"tied_to", nullptr}};
     if (!op.tiedTo.empty())
         json["tied_to"] = op.tiedTo;
+    if (op.coalesced)
+        json["coalesced"] = true;
     return json;
 }
 

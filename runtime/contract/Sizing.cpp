@@ -41,7 +41,7 @@ void forEachStateBuffer(const Operator& op, const Placement& placement, std::int
             const std::int64_t whole = partElements(op, op.tensors[t], parts[p]);
             const std::int64_t shard = shardElements(whole, ranks);
             const std::int64_t weight = parts[p].sharded ? shard : whole;
-            const std::int64_t gradient = parts[p].sharded || (keep && !op.sharedStorage) ? shard : whole;
+            const std::int64_t gradient = parts[p].sharded || (keep && !holdsGradient(op, placement)) ? shard : whole;
             const std::int64_t moments = parts[p].sharded || keep ? shard : whole;
             const std::int64_t weightBytes =
                 keep ? std::max(preset.weightBytes, preset.gatheredBytes) : preset.weightBytes;
@@ -87,7 +87,7 @@ Category bufferCategory(BufferKind kind) {
 
 SlotSize slotOfPart(const Operator& op, const Placement& placement, const SlicePart& part, std::int64_t ranks,
                     const Preset& preset) {
-    const bool keep = placement.kind == PlacementKind::Keep && !op.sharedStorage && !op.isTied();
+    const bool keep = placement.kind == PlacementKind::Keep && !holdsGradient(op, placement);
     SlotSize size;
     if (!part.sharded && !keep)
         return size;
@@ -101,6 +101,10 @@ SlotSize slotOfPart(const Operator& op, const Placement& placement, const SliceP
 }
 
 } // namespace
+
+bool holdsGradient(const Operator& op, const Placement& placement) {
+    return placement.held || op.sharedStorage || op.isTied();
+}
 
 std::vector<SlicePart> sliceParts(const Operator& op, const Placement& placement) {
     const std::int64_t rows = op.maximumSlices();

@@ -45,6 +45,9 @@ enum class BufferKind {
     Master, ///< fp32 copy where weights are stored in less
 };
 
+/// Whether a kept operator's gradient is whole in its state, not in a slot.
+bool holdsGradient(const Operator& op, const Placement& placement);
+
 /// One state buffer of an operator.
 struct StateBuffer {
     std::string suffix; ///< "weight", "weight.0" (slice 0), "bias.gradient", "weight.0.moment1"
@@ -57,8 +60,8 @@ struct StateBuffer {
 };
 
 /// The state of one operator on one rank, `ranks` being the size of its shard group. Tied operators own none. A kept
-/// operator whose storage is shared keeps its gradient whole, since it lives from its first to its last use in the
-/// backward pass. Formula: cost-model "Placements of an operator".
+/// operator that is held, or whose storage is shared, keeps its gradient whole: over the micro-steps, or from its first
+/// to its last use in the backward pass. Formula: cost-model "Placements of an operator".
 std::vector<StateBuffer> sizeState(const Operator& op, const Placement& placement, std::int64_t ranks,
                                    const Preset& preset);
 
@@ -66,6 +69,7 @@ std::vector<StateBuffer> sizeState(const Operator& op, const Placement& placemen
 struct SlotSize {
     std::int64_t gatheredBytes = 0;
     std::int64_t unreducedBytes = 0;
+    bool operator==(const SlotSize&) const = default;
     std::int64_t total() const { return gatheredBytes + unreducedBytes; }
 };
 SlotSize sizeSlot(const Operator& op, const Placement& placement, std::int64_t ranks, const Preset& preset);

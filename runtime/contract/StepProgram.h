@@ -5,6 +5,8 @@
 #include "runtime/contract/Placement.h"
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,8 +20,8 @@ enum class StepCode {
     Recompute,     ///< forward of a part again, inside the backward pass
     Backward,      ///< input and weight gradients of a part; waits for its gather and for its slot's last reduction
     ReduceScatter, ///< communication lane: reduce a part's unreduced gradient from its slot into the stored shard
-                   ///< (adding); with slot -1 (a kept operator with shared storage): in place in its whole stored
-                   ///< gradient, last micro-step only
+                   ///< (adding); with slot -1 (a kept operator that holds its gradient): in place in its whole
+                   ///< stored gradient, last micro-step only
     AllReduce,     ///< communication lane, last micro-step only: sum the whole parts' gradients over the ranks
     Clip,          ///< wait for all communication, global gradient norm, clip factor
     Update,        ///< optimizer on what this rank owns of one operator
@@ -29,11 +31,16 @@ enum class StepCode {
 std::string_view stepCodeName(StepCode code);
 
 /// One instruction. `part` indexes sliceParts(); `slot` is -1 when no slot is used.
+///
+/// Gather, ReduceScatter and GatherUpdated with part kWholeBlock speak of all coalesced operators of the block of `op`
+/// (its first coalesced one), in one collective; see coalescedMembers().
 struct StepInstruction {
+    static constexpr std::int32_t kWholeBlock = -1;
     StepCode code = StepCode::Load;
     std::int32_t op = -1;
     std::int32_t part = -1;
     std::int32_t slot = -1;
+    bool operator==(const StepInstruction&) const = default;
 };
 
 /// The program of one step: [0, microStepEnd) runs `accumulate` times, the rest once. Compute instructions run in order
@@ -52,7 +59,19 @@ struct StepProgram {
 struct OperatorDecision {
     Placement placement;
     bool recompute = false; ///< of the operator's block
+    /// Gathered and reduced together with the other coalesced operators of its block, in one slot that is held from the
+    /// first of them to the last (and from recomputation to backward).
+    bool coalesced = false;
 };
+
+/// Why these decisions cannot be coalesced as they say, and for which operator. In a block with coalesced operators
+/// (sharded in one piece, or kept and not held, all in one group) no other operator may need a slot.
+struct CoalescingFault {
+    std::int32_t op = -1;
+    std::string reason;
+};
+std::optional<CoalescingFault> findCoalescingFault(const std::vector<Operator>& operators,
+                                                   const std::vector<OperatorDecision>& decisions);
 
 /// Operators run forward in order and backward in reverse. In a recomputed block all parts but those of the block's
 /// last operator (whose output is not needed) run again just before the block's backward.
