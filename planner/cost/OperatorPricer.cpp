@@ -100,112 +100,147 @@ double OperatorPricer::optimizerSeconds(const Operator& op, const Placement& pla
     return owned * moved / m_memoryBandwidth;
 }
 
+PlacementFacts OperatorPricer::facts(const Operator& op, const Placement& placement) const {
+    return {bytes(op, placement), m_paperMode ? paperExchange(op, placement) : exchange(op, placement),
+            m_paperMode ? 0.0 : optimizerSeconds(op, placement)};
+}
+
 OperatorCost OperatorPricer::price(const Operator& op, const Placement& placement, const Situation& situation) const {
-    OperatorCost cost = m_paperMode ? priceCommunicationPaper(op, placement, situation.recompute)
-                                    : priceCommunication(op, placement, situation);
-    const double forward = forwardSeconds(op, situation.samples);
+    return price(facts(op, placement), forwardSeconds(op, situation.samples), situation);
+}
+
+OperatorCost OperatorPricer::price(const PlacementFacts& facts, double forwardSeconds,
+                                   const Situation& situation) const {
+    const bool again = situation.recompute && (m_paperMode || !situation.endsBlock);
+    OperatorCost cost = priceExchange(facts.exchange, situation.accumulate, again, situation.neighbours);
     const double steps = real(situation.accumulate);
-    cost.computeSeconds = 3 * forward * steps;
-    if (situation.recompute && !(situation.endsBlock && !m_paperMode))
-        cost.recomputeSeconds = forward * steps;
-    if (!m_paperMode)
-        cost.optimizerSeconds = optimizerSeconds(op, placement);
+    cost.computeSeconds = 3 * forwardSeconds * steps;
+    cost.recomputeSeconds = again ? forwardSeconds * steps : 0;
+    cost.optimizerSeconds = facts.optimizerSeconds;
     return cost;
 }
 
-OperatorCost OperatorPricer::priceCommunication(const Operator& op, const Placement& placement,
-                                                const Situation& situation) const {
-    OperatorCost cost;
-    if (m_links.groupRanks(contract::ShardGroup::World) == 1)
-        return cost;
-    const Split split = splitElements(op, placement);
-    const double steps = real(situation.accumulate);
-    const double hideForward = m_overlapEfficiency * situation.neighbours.forwardSeconds;
-    const double hideBackward = m_overlapEfficiency * situation.neighbours.backwardSeconds;
-    const bool shared = op.sharedStorage || op.isTied();
+OperatorCost OperatorPricer::priceCoalesced(const Exchange& exchange, std::int64_t accumulate,
+                                            const Neighbours& neighbours) const {
+    return priceExchange(exchange, accumulate, false, neighbours);
+}
 
-    double gatherForward = 0;  // per micro-step
-    double gatherBackward = 0; // per micro-step
-    double reduceMicro = 0;    // per micro-step
-    double gatherOnce = 0;     // per step, before the first forward
-    double reduceOnce = 0;     // per step, in the last backward
-    double sent = 0;
+Exchange OperatorPricer::exchange(const Operator& op, const Placement& placement) const {
+    Exchange exchange;
+    if (m_links.groupRanks(contract::ShardGroup::World) == 1)
+        return exchange;
+    const Split split = splitElements(op, placement);
     const auto addAcrossNodes = [&](double elements) {
         if (placement.group != contract::ShardGroup::Node)
             return;
         const CollectiveCost across = m_links.allReduceAcrossNodes(elements * real(m_preset.gradientBytes) /
                                                                    real(m_links.groupRanks(placement.group)));
-        reduceOnce += across.total();
-        sent += real(across.sentBytes);
+        exchange.reduceOnce += across.total();
+        exchange.onceSent += real(across.sentBytes);
     };
     if (split.slices > 0) {
-        const double perSlice = split.shardedElements / real(split.slices);
+        const double slices = real(split.slices);
+        const double perSlice = split.shardedElements / slices;
         const CollectiveCost gather = m_links.phase(perSlice * real(m_preset.gatheredBytes), placement.group);
         const CollectiveCost reduce = m_links.phase(perSlice * real(m_preset.gradientBytes), placement.group);
-        const bool again = situation.recompute && !situation.endsBlock;
-        gatherForward = real(split.slices) * gather.total();
-        gatherBackward = real(split.slices) * gather.total() * (again ? 2 : 1);
-        reduceMicro = real(split.slices) * reduce.total();
-        sent += steps * real(split.slices) * (real(gather.sentBytes) * (again ? 3 : 2) + real(reduce.sentBytes));
+        exchange.gather = slices * gather.total();
+        exchange.reduce = slices * reduce.total();
+        exchange.gatherSent = slices * real(gather.sentBytes);
+        exchange.reduceSent = slices * real(reduce.sentBytes);
         addAcrossNodes(split.shardedElements);
     }
     // What is whole is reduced once per step after its last use, by the owner of the storage.
     if (placement.kind == PlacementKind::Keep && !op.isTied()) {
+        const bool once = contract::holdsGradient(op, placement);
         const CollectiveCost reduce =
             m_links.phase(split.wholeElements * real(m_preset.gradientBytes), placement.group);
         const CollectiveCost gather =
             m_links.phase(split.wholeElements * real(m_preset.gatheredBytes), placement.group);
-        (shared ? reduceOnce : reduceMicro) += reduce.total();
-        gatherOnce += gather.total();
-        sent += real(reduce.sentBytes) * (shared ? 1 : steps) + real(gather.sentBytes);
+        (once ? exchange.reduceOnce : exchange.reduce) += reduce.total();
+        (once ? exchange.onceSent : exchange.reduceSent) += real(reduce.sentBytes);
+        exchange.gatherOnce += gather.total();
+        exchange.onceSent += real(gather.sentBytes);
         addAcrossNodes(split.wholeElements);
     } else if (split.wholeElements > 0 && !op.isTied()) {
         const double bytes = split.wholeElements * real(m_preset.gradientBytes);
         const CollectiveCost reduce = m_links.allReduce(bytes);
-        reduceOnce += reduce.fixedSeconds * bucketShare(bytes) + reduce.byteSeconds;
-        sent += real(reduce.sentBytes);
+        exchange.reduceOnce += reduce.fixedSeconds * bucketShare(bytes) + reduce.byteSeconds;
+        exchange.onceSent += real(reduce.sentBytes);
     }
-    // Exposed = what outlasts the compute beside it (cost-model "Overlap"). A step's once-only parts share the hiding
-    // compute of one micro-step with the parts that occur in each.
-    const double forwardOnce = std::max(0.0, gatherForward + gatherOnce - hideForward);
-    const double forwardEach = std::max(0.0, gatherForward - hideForward);
-    const double busy = gatherBackward + reduceMicro;
-    const double backwardOnce = std::max(0.0, busy + reduceOnce - hideBackward);
-    const double backwardEach = std::max(0.0, busy - hideBackward);
-    const double exposedBackward = backwardOnce + (steps - 1) * backwardEach;
-    const double all = steps * busy + reduceOnce;
-    cost.gatherSeconds = steps * (gatherForward + gatherBackward) + gatherOnce;
-    cost.reduceSeconds = steps * reduceMicro + reduceOnce;
-    const double backwardGatherShare = all > 0 ? steps * gatherBackward / all : 0;
-    cost.exposedGatherSeconds = forwardOnce + (steps - 1) * forwardEach + exposedBackward * backwardGatherShare;
-    cost.exposedReduceSeconds = exposedBackward * (1 - backwardGatherShare);
-    cost.communicatedBytes = static_cast<std::int64_t>(sent);
-    return cost;
+    return exchange;
 }
 
-OperatorCost OperatorPricer::priceCommunicationPaper(const Operator& op, const Placement& placement,
-                                                     bool recompute) const {
+Exchange OperatorPricer::paperExchange(const Operator& op, const Placement& placement) const {
     // replicate 2(N-1)(a + wP/N b); shard (3 or 4)(N-1)(a k + w kP/(sN) b) + 2(N-1)(a + w(P - kP/s)/N b) when k < s.
-    OperatorCost cost;
+    Exchange exchange;
     const double parameters = real(op.tensorElements());
     const double weight = real(m_preset.gatheredBytes);
-    const auto phases = [&](double count, double bytes) {
-        const CollectiveCost one = m_links.phase(bytes, contract::ShardGroup::World);
-        cost.communicatedBytes += static_cast<std::int64_t>(count * real(one.sentBytes));
-        return count * one.total();
-    };
     double wholeFraction = 1;
     if (placement.isSharded()) {
         const double slices = real(placement.shardedSlices);
-        const double bytes = weight * parameters / real(placement.slices);
+        const CollectiveCost one =
+            m_links.phase(weight * parameters / real(placement.slices), contract::ShardGroup::World);
         wholeFraction = 1 - slices / real(placement.slices);
-        cost.gatherSeconds = phases((recompute ? 3 : 2) * slices, bytes);
-        cost.reduceSeconds = phases(slices, bytes);
+        exchange.gather = exchange.reduce = slices * one.total();
+        exchange.gatherSent = exchange.reduceSent = slices * real(one.sentBytes);
     }
-    if (wholeFraction > 0 && !op.isTied())
-        cost.reduceSeconds += phases(2, weight * parameters * wholeFraction);
-    cost.exposedGatherSeconds = cost.gatherSeconds;
-    cost.exposedReduceSeconds = cost.reduceSeconds;
+    if (wholeFraction > 0 && !op.isTied()) {
+        const CollectiveCost one = m_links.phase(weight * parameters * wholeFraction, contract::ShardGroup::World);
+        exchange.reduceOnce = 2 * one.total();
+        exchange.onceSent = 2 * real(one.sentBytes);
+    }
+    return exchange;
+}
+
+Exchange OperatorPricer::coalesce(const std::vector<Member>& members) const {
+    Exchange exchange;
+    if (members.empty() || m_links.groupRanks(contract::ShardGroup::World) == 1)
+        return exchange;
+    const contract::ShardGroup group = members.front().placement.group;
+    double gathered = 0, unreduced = 0, updated = 0, acrossElements = 0;
+    for (const Member& member : members) {
+        const double elements = real(member.op.tensorElements());
+        unreduced += elements * real(m_preset.gradientBytes);
+        (member.placement.isSharded() ? gathered : updated) += elements * real(m_preset.gatheredBytes);
+        acrossElements += elements;
+    }
+    const CollectiveCost gather = m_links.phase(gathered, group);
+    const CollectiveCost reduce = m_links.phase(unreduced, group);
+    const CollectiveCost update = m_links.phase(updated, group);
+    exchange = {gather.total(),         reduce.total(),         update.total(),        0,
+                real(gather.sentBytes), real(reduce.sentBytes), real(update.sentBytes)};
+    if (group == contract::ShardGroup::Node) {
+        const CollectiveCost across = m_links.allReduceAcrossNodes(acrossElements * real(m_preset.gradientBytes) /
+                                                                   real(m_links.groupRanks(group)));
+        exchange.reduceOnce = across.total();
+        exchange.onceSent += real(across.sentBytes);
+    }
+    return exchange;
+}
+
+OperatorCost OperatorPricer::priceExchange(const Exchange& exchange, std::int64_t accumulate, bool gathersAgain,
+                                           const Neighbours& neighbours) const {
+    OperatorCost cost;
+    const double steps = real(accumulate);
+    const double gatherBackward = exchange.gather * (gathersAgain ? 2 : 1);
+    const double hideForward = m_overlapEfficiency * neighbours.forwardSeconds;
+    const double hideBackward = m_overlapEfficiency * neighbours.backwardSeconds;
+    // Exposed = what outlasts the compute beside it (cost-model "Overlap"). A step's once-only parts share the hiding
+    // compute of one micro-step with the parts that occur in each.
+    const double forwardOnce = std::max(0.0, exchange.gather + exchange.gatherOnce - hideForward);
+    const double forwardEach = std::max(0.0, exchange.gather - hideForward);
+    const double busy = gatherBackward + exchange.reduce;
+    const double backwardOnce = std::max(0.0, busy + exchange.reduceOnce - hideBackward);
+    const double backwardEach = std::max(0.0, busy - hideBackward);
+    const double exposedBackward = backwardOnce + (steps - 1) * backwardEach;
+    const double all = steps * busy + exchange.reduceOnce;
+    cost.gatherSeconds = steps * (exchange.gather + gatherBackward) + exchange.gatherOnce;
+    cost.reduceSeconds = steps * exchange.reduce + exchange.reduceOnce;
+    const double backwardGatherShare = all > 0 ? steps * gatherBackward / all : 0;
+    cost.exposedGatherSeconds = forwardOnce + (steps - 1) * forwardEach + exposedBackward * backwardGatherShare;
+    cost.exposedReduceSeconds = exposedBackward * (1 - backwardGatherShare);
+    cost.communicatedBytes = static_cast<std::int64_t>(
+        steps * (exchange.gatherSent * (gathersAgain ? 3 : 2) + exchange.reduceSent) + exchange.onceSent);
     return cost;
 }
 

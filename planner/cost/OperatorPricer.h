@@ -21,6 +21,24 @@ struct PlacementBytes {
     contract::SlotSize slot;
 };
 
+/// Seconds of the collectives of one operator, or of a coalesced block, before overlap. Independent of the batch.
+struct Exchange {
+    double gather = 0;     ///< one gather of everything sharded: once in forward, once or twice in backward
+    double reduce = 0;     ///< per micro-step: reduce-scatters
+    double gatherOnce = 0; ///< per step, before the first forward: updated weights
+    double reduceOnce = 0; ///< per step, in the last backward
+    double gatherSent = 0; ///< bytes sent by one device per gather
+    double reduceSent = 0; ///< per micro-step
+    double onceSent = 0;   ///< per step
+};
+
+/// What is known of an operator under one placement before a batch is chosen.
+struct PlacementFacts {
+    PlacementBytes bytes;
+    Exchange exchange;
+    double optimizerSeconds = 0;
+};
+
 /// Bytes and seconds of one operator under one placement: cost-model "Placements of an operator", "Compute and
 /// optimizer time", "Overlap". Sizes come from contract's sizing (paper mode: the paper's plain formulas, no rounding
 /// of buffers).
@@ -50,14 +68,28 @@ public:
     /// Everything but OperatorCost::memory.
     OperatorCost price(const contract::Operator& op, const contract::Placement& placement,
                        const Situation& situation) const;
+    /// The same from facts known already. `forwardSeconds`: the operator's own, of the situation's samples.
+    OperatorCost price(const PlacementFacts& facts, double forwardSeconds, const Situation& situation) const;
+
+    PlacementFacts facts(const contract::Operator& op, const contract::Placement& placement) const;
+    /// The collectives of operators that are gathered together and reduced together: latency is paid once each.
+    /// All are sharded in one slice or kept, in the same group.
+    struct Member {
+        const contract::Operator& op;
+        contract::Placement placement;
+    };
+    Exchange coalesce(const std::vector<Member>& members) const;
+    /// Only the communication of a coalesced block, whose weights are held from recomputation to backward.
+    /// `neighbours`: the compute of the blocks (or single operators) beside it.
+    OperatorCost priceCoalesced(const Exchange& exchange, std::int64_t accumulate, const Neighbours& neighbours) const;
 
     const LinkCost& links() const { return m_links; }
 
 private:
-    OperatorCost priceCommunication(const contract::Operator& op, const contract::Placement& placement,
-                                    const Situation& situation) const;
-    OperatorCost priceCommunicationPaper(const contract::Operator& op, const contract::Placement& placement,
-                                         bool recompute) const;
+    OperatorCost priceExchange(const Exchange& exchange, std::int64_t accumulate, bool gathersAgain,
+                               const Neighbours& neighbours) const;
+    Exchange exchange(const contract::Operator& op, const contract::Placement& placement) const;
+    Exchange paperExchange(const contract::Operator& op, const contract::Placement& placement) const;
     double optimizerSeconds(const contract::Operator& op, const contract::Placement& placement) const;
     double bucketShare(double bytes) const;
 

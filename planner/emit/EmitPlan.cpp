@@ -22,8 +22,8 @@ contract::Plan emitPlan(const PlanResult& result, const std::string& createdBy) 
     std::vector<contract::OperatorDecision> decisions;
     for (const PlannedOperator& planned : result.operators) {
         const contract::Operator& op = graph.operators[static_cast<std::size_t>(planned.op)];
-        plan.operators.push_back({op.name, planned.placement, planned.recompute, op.tiedTo});
-        decisions.push_back({planned.placement, planned.recompute});
+        plan.operators.push_back({op.name, planned.placement, planned.recompute, op.tiedTo, planned.coalesced});
+        decisions.push_back({planned.placement, planned.recompute, planned.coalesced});
         const OperatorCost& cost = planned.cost;
         plan.predicted.perOperator.push_back(
             {op.name,

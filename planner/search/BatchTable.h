@@ -2,36 +2,47 @@
 #pragma once
 
 #include "planner/search/DecisionSpace.h"
-#include "planner/search/Knapsack.h"
+#include "planner/search/KnapsackMath.h"
 
 #include <array>
 #include <cstdint>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <optional>
 #include <vector>
 
 namespace shardscope::planner {
 
 /// One way to decide a bundle: recomputed or not, and an option of each unit.
 struct BundleChoice {
+    static constexpr std::int32_t kSeparate = -1;
     bool recompute = false;
+    std::int32_t variant = kSeparate;     ///< index into the group's coalesced variants
     std::vector<std::int32_t> placements; ///< per unit, index into its owner class's placements
+    auto operator<=>(const BundleChoice&) const = default;
 };
 
-/// The knapsack left when the largest slot and the live memory are bounded.
-class ComposedProblem {
-public:
-    ComposedProblem(Knapsack knapsack, std::vector<std::vector<BundleChoice>> choices)
-        : m_knapsack(std::move(knapsack)), m_choices(std::move(choices)) {}
-    const Knapsack& knapsack() const { return m_knapsack; }
-    /// [group][option], as the knapsack numbers them.
-    const std::vector<std::vector<BundleChoice>>& choices() const { return m_choices; }
+/// An option of a unit, its operators added up.
+struct UnitOption {
+    std::int64_t bytes = 0; ///< of state
+    std::int64_t slot = 0;
+    std::array<std::int64_t, 2> time{}; ///< picoseconds, [recompute]
+    std::int32_t placement = 0;
+};
 
-private:
-    Knapsack m_knapsack;
-    std::vector<std::vector<BundleChoice>> m_choices;
+/// A coalesced variant of a block: everything but what it keeps.
+struct VariantOption {
+    std::int64_t bytes = 0;
+    std::int64_t slot = 0;
+    std::array<std::int64_t, 2> time{};
+};
+
+/// The bundles of a group at one batch.
+struct GroupTable {
+    std::int32_t count = 0;
+    std::array<bool, 2> allowed{}; ///< [recompute]
+    std::array<std::int64_t, 2> kept{};
+    std::int64_t recomputeBytes = 0; ///< live intermediates when recomputed
+    bool separateAllowed = true;
+    std::vector<std::vector<UnitOption>> units; ///< options by rising bytes, then by placement
+    std::vector<VariantOption> variants;
 };
 
 /// Bytes and picoseconds of every choice at one micro-batch and accumulation.
@@ -42,81 +53,64 @@ class BatchTable {
 public:
     BatchTable(const DecisionSpace& space, DecisionSpace::Batch batch);
 
+    const DecisionSpace& space() const { return m_space; }
     DecisionSpace::Batch batch() const { return m_batch; }
+    const std::vector<GroupTable>& groups() const { return m_groups; }
     /// Reserve and base: what every choice pays.
     std::int64_t fixedBytes() const { return m_fixedBytes; }
     const contract::BaseSize& base() const { return m_base; }
 
     /// Live bytes reachable, ascending: without recomputation, then with blocks of rising intermediates.
     const std::vector<std::int64_t>& liveLevels() const { return m_liveLevels; }
-    /// Slot bytes (of one slot) at which options become available, ascending; the first is the least any choice needs.
-    const std::vector<std::int64_t>& slotLevels() const { return m_slotLevels; }
+    bool mayRecompute(const GroupTable& group, std::int64_t live) const {
+        return group.allowed[1] && m_liveFloor + group.recomputeBytes <= live;
+    }
     std::int64_t transientBytes(std::int64_t live, std::int64_t slot) const {
         return live + m_space.slotCount() * slot;
     }
-
-    /// Least bytes of state and kept activations under bounds.
-    std::int64_t minimumBytes(std::int64_t live, std::int64_t slot) const;
+    /// Least bytes of kept activations of any choice under a bound on live memory.
+    std::int64_t minimumKept(std::int64_t live) const;
     /// The least peak of any choice.
-    std::int64_t smallestPeak() const;
-
-    /// A lower bound in picoseconds on the step time of every choice under the bounds within `capacity` bytes of state
-    /// and kept activations: the Lagrangian dual, maximised by bisection. Infeasible: kInfeasibleTime. `multiplier`
-    /// (picoseconds per byte): a first guess in, the best found out.
-    std::int64_t lowerBound(std::int64_t live, std::int64_t slot, std::int64_t capacity, double& multiplier) const;
-
-    /// The exact knapsack under the bounds; made on first use and kept. Thread-safe.
-    std::shared_ptr<const ComposedProblem> compose(std::int64_t live, std::int64_t slot) const;
+    std::int64_t smallestPeak() const { return m_smallestPeak; }
+    /// A live level and a slot level at which the least peak is reached.
+    struct Smallest {
+        std::int64_t live = 0;
+        DecisionSpace::SlotLevel level;
+    };
+    Smallest smallest() const;
 
     std::int64_t keptBytes(std::int32_t operatorClass, bool recompute) const {
         return m_kept[static_cast<std::size_t>(operatorClass)][recompute];
     }
+    /// Of an operator on its own.
     std::int64_t picoseconds(std::int32_t operatorClass, std::int32_t placement, bool recompute) const {
         return m_times[static_cast<std::size_t>(operatorClass)][static_cast<std::size_t>(placement)][recompute];
     }
     /// The situation in which an operator of a class is priced.
     OperatorPricer::Situation situation(std::int32_t operatorClass, bool recompute) const;
+    double forwardSeconds(std::int32_t op) const;
+    /// Communication of a coalesced block of a group.
+    OperatorCost coalescedCost(const Bundle& front, const Exchange& exchange) const;
     /// Live bytes when the blocks flagged are recomputed; flags follow DecisionSpace::sample().
     contract::LiveRegions live(const std::vector<bool>& recomputedSampleBlocks) const;
 
 private:
-    /// An option of a unit, its operators added up.
-    struct UnitOption {
-        std::int64_t bytes = 0;
-        std::int64_t slot = 0;
-        std::array<std::int64_t, 2> time{}; ///< [recompute]
-    };
-    /// A group's units with what the bounds filter on.
-    struct GroupTable {
-        std::int32_t count = 0;
-        std::array<bool, 2> allowed{};
-        std::array<std::int64_t, 2> kept{};
-        std::int64_t recomputeBytes = 0; ///< live intermediates when recomputed
-        std::vector<std::vector<UnitOption>> units;
-    };
-    struct DualValue {
-        double value = 0; ///< of sum time + multiplier x bytes
-        double bytes = 0;
-    };
-
-    bool mayRecompute(const GroupTable& group, std::int64_t live) const;
-    bool feasible(std::int64_t live, std::int64_t slot) const;
-    DualValue dual(std::int64_t live, std::int64_t slot, double multiplier) const;
-    std::vector<BundleChoice> composeGroup(const GroupTable& group, std::int64_t live, std::int64_t slot,
-                                           std::vector<KnapsackOption>& options) const;
+    void priceClasses();
+    GroupTable makeGroup(const BundleGroup& group) const;
+    VariantOption priceVariant(const Bundle& front, const CoalescedVariant& variant) const;
+    bool available(const contract::Placement& placement) const { return !placement.held || m_batch.accumulate > 1; }
 
     const DecisionSpace& m_space;
     DecisionSpace::Batch m_batch;
     contract::BaseSize m_base;
     std::int64_t m_fixedBytes = 0;
     std::int64_t m_liveFloor = 0; ///< live bytes without recomputation
+    std::int64_t m_smallestPeak = 0;
+    std::vector<double> m_forwardSeconds; ///< per class
     std::vector<std::array<std::int64_t, 2>> m_kept;
     std::vector<std::vector<std::array<std::int64_t, 2>>> m_times;
     std::vector<GroupTable> m_groups;
     std::vector<std::int64_t> m_liveLevels;
-    std::vector<std::int64_t> m_slotLevels;
-    mutable std::mutex m_mutex;
-    mutable std::map<std::pair<std::int64_t, std::int64_t>, std::shared_ptr<const ComposedProblem>> m_composed;
 };
 
 } // namespace shardscope::planner

@@ -18,7 +18,8 @@ struct OperatorClass {
     std::int32_t next = -1;
     bool endsBlock = false;
     std::vector<contract::Placement> placements; ///< what is allowed; equal for all members
-    std::vector<PlacementBytes> bytes;           ///< of each placement
+    std::vector<PlacementFacts> facts;           ///< of each placement
+    std::vector<std::int32_t> useful;            ///< placements that no other beats in every respect at every batch
 };
 
 /// Operators that share one storage and hence one placement: an owner and those tied to it.
@@ -27,15 +28,33 @@ struct Unit {
     std::vector<std::int32_t> classes;
 };
 
-/// Units that are decided together: the operators of a block where recomputation is open, else a single unit.
+/// A run of operators, by index.
+struct Stretch {
+    std::int32_t begin = 0;
+    std::int32_t end = 0;
+};
+
+/// A way to place a whole block with its gathers and its reductions in one collective each.
+struct CoalescedVariant {
+    std::vector<std::int32_t> placements; ///< per unit, index into its class's placements
+    std::vector<bool> members;            ///< per unit; the others are pinned to placements that need no slot
+    Exchange exchange;                    ///< of the members
+    contract::SlotSize slot;
+};
+
+/// Units that are decided together: the operators of a block, else a single unit.
 struct Bundle {
     std::vector<Unit> units;
     std::array<bool, 2> recomputeAllowed{true, false}; ///< [off, on]
+    bool separateAllowed = true;                       ///< false where coalescing is wanted and possible
+    std::vector<CoalescedVariant> variants;
+    Stretch before; ///< what hides the variants' communication: the blocks or operators beside this block
+    Stretch after;
 };
 
 /// Bundles that are alike.
 struct BundleGroup {
-    std::vector<Bundle> members; ///< in forward order; all alike but for operator indices
+    std::vector<Bundle> members; ///< in forward order; all alike but for operator indices; variants in the first only
     const Bundle& front() const { return members.front(); }
 };
 
@@ -61,6 +80,14 @@ public:
     std::int64_t ranks() const { return m_request.cluster.devices(); }
     std::int32_t slotCount() const { return 1 + m_request.prefetchDepth; }
 
+    /// A bound on one slot at which more placements become possible, and what the state then takes at least.
+    struct SlotLevel {
+        std::int64_t slot = 0;
+        std::int64_t leastState = 0; ///< of all bundles
+    };
+    /// Ascending; at the first everything has some placement.
+    const std::vector<SlotLevel>& slotLevels() const { return m_slotLevels; }
+
     struct Batch {
         std::int64_t samples = 1;
         std::int64_t accumulate = 1;
@@ -77,10 +104,16 @@ private:
     void resolveRecompute();
     void buildClasses();
     void buildGroups();
+    void addVariants(Bundle& bundle) const;
+    std::string stretchKey(Stretch stretch) const;
+    bool mayCoalesce() const;
     void buildSample();
+    void buildSlotLevels();
+    std::int64_t leastState(const Bundle& bundle, std::int64_t slot) const;
     std::vector<contract::Placement> openPlacements(const contract::Operator& op) const;
     contract::Placement legalPlacement(const contract::Operator& op, contract::Placement placement);
     std::string classKey(std::int32_t op) const;
+    std::vector<std::int32_t> usefulPlacements(const OperatorClass& entry) const;
 
     PlanRequest m_request;
     contract::Preset m_preset;
@@ -89,11 +122,13 @@ private:
     std::vector<std::vector<contract::Placement>> m_placements; ///< per operator
     std::vector<bool> m_pinned;
     std::vector<std::array<bool, 2>> m_recompute; ///< per operator [off, on]
+    std::vector<std::string> m_ownKeys;           ///< per operator: what decides its own bytes and seconds
     std::vector<std::int32_t> m_operatorClass;
     std::vector<OperatorClass> m_classes;
     std::vector<BundleGroup> m_groups;
     std::vector<contract::Operator> m_sample;
     std::vector<std::array<bool, 2>> m_sampleRecompute;
+    std::vector<SlotLevel> m_slotLevels;
     std::vector<Batch> m_batches;
     std::vector<std::string> m_notes;
 };

@@ -56,6 +56,13 @@ contract::Result<Knapsack> Knapsack::create(const std::vector<KnapsackGroup>& gr
     return knapsack;
 }
 
+contract::Result<Knapsack> Knapsack::createRelaxation(const std::vector<KnapsackGroup>& groups) {
+    auto knapsack = create(groups);
+    if (knapsack)
+        knapsack->m_byteStep = knapsack->m_timeStep = 1;
+    return knapsack;
+}
+
 void Knapsack::addGroup(const KnapsackGroup& group) {
     const auto groupIndex = static_cast<std::int32_t>(m_counts.size());
     m_counts.push_back(group.count);
@@ -221,7 +228,8 @@ KnapsackSolution Knapsack::incumbent(std::int64_t capacity) const {
         return solution;
     }
     const std::int64_t usable = usableCapacity(capacity);
-    setCounts(solution, greedyCounts(usable, solution.bytes, solution.time));
+    constexpr std::size_t kWidth = 32;
+    setCounts(solution, filledCounts(usable, kWidth, solution.bytes, solution.time));
     solution.shadowPrice = multiplier(capacity).value();
     solution.feasible = true;
     solution.proven = solution.time == solution.lowerBound;

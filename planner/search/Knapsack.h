@@ -63,6 +63,9 @@ class Knapsack {
 public:
     /// Errors: BadInput when a group has no option or a count below one, a number is negative, or a sum reaches 2^62.
     static contract::Result<Knapsack> create(const std::vector<KnapsackGroup>& groups);
+    /// When `groups` hold only some of the options there are: sums of bytes and of time may then take any value, and no
+    /// bound is rounded to what those given can reach.
+    static contract::Result<Knapsack> createRelaxation(const std::vector<KnapsackGroup>& groups);
 
     std::int64_t minimumBytes() const { return m_prefixBytes.front(); }
     std::int64_t minimumTime() const { return m_prefixTime.back(); }
@@ -73,7 +76,7 @@ public:
     std::int64_t lowerBound(std::int64_t capacity) const;
     /// Time per byte at the optimum of the linear relaxation; zero when the capacity does not bind.
     Slope multiplier(std::int64_t capacity) const;
-    /// A good solution without search, with its bound. O(log n + groups).
+    /// A good solution without search, with its bound.
     KnapsackSolution incumbent(std::int64_t capacity) const;
     /// The least time, then the fewest bytes; ties are broken the same way every time.
     KnapsackSolution solve(std::int64_t capacity, const SearchLimits& limits = {}, KnapsackCutoff cutoff = {}) const;
@@ -123,6 +126,9 @@ private:
     std::vector<std::int32_t> pointsBefore(std::size_t segment) const;
     /// How many items choose each point in the greedy solution at `capacity`; adds up its bytes and time.
     std::vector<std::int32_t> greedyCounts(std::int64_t capacity, std::int64_t& bytes, std::int64_t& time) const;
+    /// The same, improved by the best four changes among the `width` that lose least.
+    std::vector<std::int32_t> filledCounts(std::int64_t capacity, std::size_t width, std::int64_t& bytes,
+                                           std::int64_t& time) const;
     void setCounts(KnapsackSolution& solution, const std::vector<std::int32_t>& pointCounts) const;
 
     std::vector<std::int32_t> m_counts;

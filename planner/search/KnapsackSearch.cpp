@@ -20,6 +20,10 @@ constexpr std::int64_t kNextTargetPart = 16; ///< the same after a beam
 constexpr std::int64_t kTargetGrowth = 4;
 constexpr std::size_t kFirstWidth = 64;
 constexpr std::size_t kWidthGrowth = 4;
+/// How many changes are combined for a first solution: with many different items a wide look is worth its 10 ms.
+constexpr std::size_t kFillWidth = 48;
+constexpr std::size_t kWideFillWidth = 512;
+constexpr std::size_t kManyGroups = 200;
 /// Above all sums of weights, and far from overflow.
 constexpr Int128 kHeaviest = static_cast<Int128>(1) << 126;
 
@@ -45,7 +49,8 @@ KnapsackSolution KnapsackSearch::run() {
 
     std::int64_t greedyBytes = 0;
     std::int64_t greedyTime = 0;
-    std::vector<std::int32_t> counts = m_knapsack.greedyCounts(m_usable, greedyBytes, greedyTime);
+    const std::size_t width = m_knapsack.groupCount() < kManyGroups ? kFillWidth : kWideFillWidth;
+    std::vector<std::int32_t> counts = m_knapsack.filledCounts(m_usable, width, greedyBytes, greedyTime);
     if (greedyTime < m_bestTime || (greedyTime == m_bestTime && greedyBytes < m_bestBytes)) {
         m_bestTime = greedyTime;
         m_bestBytes = greedyBytes;

@@ -32,7 +32,7 @@ public:
             return m_result;
         }
         m_result->feasible = true;
-        m_decided = decide(m_space, *m_outcome.best.problem, m_outcome.best.solution);
+        m_decided = decide(m_space, m_outcome.best.runs);
         m_reached = reach(m_space, *m_outcome.best.table, m_decided);
         fillTraining();
         fillOperators();
@@ -55,6 +55,7 @@ private:
         training.precision = m_space.preset().name;
         training.optimizer = request.optimizer;
         training.recompute = request.recompute;
+        training.lossChunks = request.lossChunks;
     }
 
     void fillOperators() {
@@ -64,10 +65,15 @@ private:
             const OperatorClass& entry = m_space.classes()[index(c)];
             const std::int32_t p = m_decided.placements[i];
             const bool recompute = m_decided.recompute[i];
-            PlannedOperator planned{
-                static_cast<std::int32_t>(i), entry.placements[index(p)], recompute, m_space.pinned()[i], {}};
-            planned.cost = m_space.pricer().price(operators[i], planned.placement, table().situation(c, recompute));
-            const PlacementBytes& bytes = entry.bytes[index(p)];
+            PlannedOperator planned{static_cast<std::int32_t>(i), entry.placements[index(p)], recompute,
+                                    m_space.pinned()[i],          m_decided.coalesced[i],     {}};
+            PlacementFacts facts = entry.facts[index(p)];
+            if (planned.coalesced)
+                facts.exchange = {}; // the block's is shared out below
+            planned.cost = m_space.pricer().price(facts, table().forwardSeconds(static_cast<std::int32_t>(i)),
+                                                  table().situation(c, recompute));
+            const PlacementBytes& bytes = facts.bytes;
+            m_result->counts.coalesced += planned.coalesced ? 1 : 0;
             planned.cost.memory[Category::Parameters] = bytes.state.parameters;
             planned.cost.memory[Category::Gradients] = bytes.state.gradients;
             planned.cost.memory[Category::Optimizer] = bytes.state.optimizer;
@@ -88,6 +94,34 @@ private:
             }
             m_result->operators.push_back(std::move(planned));
         }
+        for (const Decided::CoalescedBlock& block : m_decided.blocks)
+            shareOut(block);
+    }
+
+    /// Gives every coalesced operator its part of the block's communication, by its parameters.
+    void shareOut(const Decided::CoalescedBlock& block) {
+        const BundleGroup& group = m_space.groups()[block.group];
+        const CoalescedVariant& variant = group.front().variants[index(block.variant)];
+        const OperatorCost whole = table().coalescedCost(group.front(), variant.exchange);
+        const auto& operators = m_space.request().graph->operators;
+        const std::vector<Unit>& units = group.members[block.member].units;
+        double parameters = 0;
+        for (std::size_t u = 0; u < units.size(); ++u) {
+            if (variant.members[u])
+                parameters += static_cast<double>(operators[index(units[u].operators.front())].tensorElements());
+        }
+        for (std::size_t u = 0; u < units.size(); ++u) {
+            if (!variant.members[u])
+                continue;
+            const std::int32_t op = units[u].operators.front();
+            const double share = static_cast<double>(operators[index(op)].tensorElements()) / std::max(1.0, parameters);
+            OperatorCost& cost = m_result->operators[index(op)].cost;
+            cost.gatherSeconds = share * whole.gatherSeconds;
+            cost.reduceSeconds = share * whole.reduceSeconds;
+            cost.exposedGatherSeconds = share * whole.exposedGatherSeconds;
+            cost.exposedReduceSeconds = share * whole.exposedReduceSeconds;
+            cost.communicatedBytes = static_cast<std::int64_t>(share * static_cast<double>(whole.communicatedBytes));
+        }
     }
 
     void fillLedger() {
@@ -103,11 +137,8 @@ private:
         ledger[Category::Data] = base.tokens + base.targets;
         ledger[Category::Collective] = base.collective;
         m_result->peakOperator = m_reached.slotOperator;
-        if (m_reached.slotOperator >= 0) {
-            const Ledger& memory = m_result->operators[index(m_reached.slotOperator)].cost.memory;
-            ledger[Category::Gathered] = m_space.slotCount() * memory[Category::Gathered];
-            ledger[Category::Unreduced] = m_space.slotCount() * memory[Category::Unreduced];
-        }
+        ledger[Category::Gathered] = m_space.slotCount() * m_reached.slot.gatheredBytes;
+        ledger[Category::Unreduced] = m_space.slotCount() * m_reached.slot.unreducedBytes;
         std::int64_t reserve = 0;
         for (const contract::ReserveLine& line : m_space.request().cluster.reserve) {
             const Category category = line.what.find("collective") != std::string::npos ? Category::Collective
@@ -148,42 +179,26 @@ private:
         certificate.gap = m_outcome.proven ? 0 : std::max(0.0, 1 - certificate.value / certificate.upperBound);
         certificate.lowerBoundSeconds = m_result->stepSeconds * (1 - certificate.gap);
         certificate.thresholds = m_outcome.thresholds;
-        certificate.shadowPrice = m_outcome.best.solution.shadowPrice * 1e-12;
+        certificate.shadowPrice = m_outcome.best.shadowPrice * 1e-12;
         certificate.work = m_outcome.work;
         certificate.stoppedBy = m_outcome.stoppedBy;
     }
 
     /// The largest part of the smallest peak, in the words of the ledger.
     std::string binding() const {
+        if (m_space.slotLevels().empty())
+            return "states";
         const BatchTable& smallest = m_search.table(0);
-        std::int64_t best = smallest.smallestPeak();
-        const std::int64_t reserve = m_space.request().cluster.reserveBytes();
-        for (const std::int64_t live : smallest.liveLevels()) {
-            for (const std::int64_t slot : smallest.slotLevels()) {
-                const std::int64_t bytes = smallest.minimumBytes(live, slot);
-                if (smallest.fixedBytes() + smallest.transientBytes(live, slot) + bytes != best)
-                    continue;
-                std::int64_t states = 0;
-                for (std::size_t i = 0; i < m_space.operatorClasses().size(); ++i) {
-                    std::int64_t least = -1;
-                    for (const PlacementBytes& option : m_space.classes()[index(m_space.operatorClasses()[i])].bytes) {
-                        if (option.slot.total() <= slot && (least < 0 || option.state.total() < least))
-                            least = option.state.total();
-                    }
-                    states += std::max<std::int64_t>(0, least);
-                }
-                const std::pair<const char*, std::int64_t> parts[] = {
-                    {"states", states},
-                    {"activations", bytes - states + live},
-                    {"logits", smallest.base().logits + smallest.base().losses},
-                    {"slots", m_space.slotCount() * slot},
-                    {"reserve", reserve}};
-                return std::max_element(std::begin(parts), std::end(parts),
-                                        [](const auto& a, const auto& b) { return a.second < b.second; })
-                    ->first;
-            }
-        }
-        return "states";
+        const auto [live, level] = smallest.smallest();
+        const std::pair<const char*, std::int64_t> parts[] = {
+            {"states", level.leastState},
+            {"activations", smallest.minimumKept(live) + live},
+            {"logits", smallest.base().logits + smallest.base().losses},
+            {"slots", m_space.slotCount() * level.slot},
+            {"reserve", m_space.request().cluster.reserveBytes()}};
+        return std::max_element(std::begin(parts), std::end(parts),
+                                [](const auto& a, const auto& b) { return a.second < b.second; })
+            ->first;
     }
 
     const PlanSearch& m_search;

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "planner/search/PlanSearch.h"
 
+#include "planner/search/BlockCore.h"
+
 #include <algorithm>
 #include <chrono>
-#include <limits>
-#include <numeric>
 
 namespace shardscope::planner {
 
 namespace {
 
-constexpr std::size_t index(std::int32_t value) {
-    return static_cast<std::size_t>(value);
-}
+/// Relaxations under narrow slots are many; beyond this they are forgotten and made again.
+constexpr std::int64_t kMaximumRelaxationBytes = 96 << 20;
 
 /// a/b compared with c/d for non-negative integers; exact.
 int compareRatio(std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d) {
@@ -21,12 +20,17 @@ int compareRatio(std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d)
     return left < right ? -1 : left > right ? 1 : 0;
 }
 
+double ratio(std::int64_t product, std::int64_t time) {
+    return static_cast<double>(product) / static_cast<double>(std::max<std::int64_t>(1, time));
+}
+
 } // namespace
 
 struct PlanSearch::Progress {
     SearchBudget budget;
     std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
     SearchOutcome outcome;
+    std::vector<Threshold> open;
     double openBound = 0; ///< best product / picoseconds among what was given up
 
     bool stopped() const { return !outcome.stoppedBy.empty(); }
@@ -45,14 +49,17 @@ struct PlanSearch::Progress {
         else if (budget.timeLimitSeconds > 0 && secondsLeft() <= 0)
             outcome.stoppedBy = "time-limit";
     }
-    void giveUp(std::int64_t product, std::int64_t bound) {
-        openBound =
-            std::max(openBound, static_cast<double>(product) / static_cast<double>(std::max<std::int64_t>(1, bound)));
-    }
+    void giveUp(std::int64_t product, std::int64_t bound) { openBound = std::max(openBound, ratio(product, bound)); }
     /// Whether a step of `time` for `product` samples could be better than the incumbent, or as good.
     bool interesting(std::int64_t product, std::int64_t time) const {
         const Incumbent& best = outcome.best;
         return !best.table || compareRatio(product, time, best.product(), best.time) >= 0;
+    }
+    /// Whether nothing at this bound could be better by more than the tolerance.
+    bool withinTolerance(std::int64_t product, std::int64_t bound) const {
+        const Incumbent& best = outcome.best;
+        return best.table && budget.tolerance > 0 &&
+               ratio(best.product(), best.time) >= (1 - budget.tolerance) * ratio(product, bound);
     }
 };
 
@@ -64,24 +71,44 @@ const BatchTable& PlanSearch::table(std::size_t batchIndex) const {
     return *entry;
 }
 
-std::int64_t PlanSearch::smallestFeasibleBytes() const {
-    return table(0).smallestPeak();
+PlanSearch::RelaxationPointer PlanSearch::relaxation(std::size_t batchIndex, std::int64_t live,
+                                                     std::size_t level) const {
+    const std::tuple key{batchIndex, live, level};
+    {
+        const std::lock_guard lock(m_mutex);
+        if (const auto found = m_relaxations.find(key); found != m_relaxations.end())
+            return found->second;
+    }
+    RelaxationPointer made = BlockRelaxation::create(table(batchIndex), live, m_space.slotLevels()[level].slot);
+    const std::lock_guard lock(m_mutex);
+    if (m_relaxationBytes > kMaximumRelaxationBytes) {
+        // Whoever still uses one holds its own reference; those of the widest slots serve every limit.
+        std::erase_if(m_relaxations,
+                      [&](const auto& entry) { return std::get<2>(entry.first) + 1 < m_space.slotLevels().size(); });
+        m_relaxationBytes = 0;
+    }
+    if (made && level + 1 < m_space.slotLevels().size())
+        m_relaxationBytes += made->memoryBytes();
+    return m_relaxations.emplace(key, std::move(made)).first->second;
 }
 
 std::vector<PlanSearch::Node> PlanSearch::collectNodes(std::int64_t limitBytes, const std::stop_token& stop) const {
     std::vector<Node> nodes;
-    double multiplier = 0;
+    if (m_space.slotLevels().empty())
+        return nodes;
+    const std::int64_t leastSlot = m_space.slotLevels().front().slot;
     for (std::size_t i = 0; i < m_space.batches().size() && !stop.stop_requested(); ++i) {
         const BatchTable& batchTable = table(i);
         if (batchTable.smallestPeak() > limitBytes)
             break; // candidates ascend in samples, and so does what they need
         for (const std::int64_t live : batchTable.liveLevels()) {
-            const std::int64_t least = batchTable.slotLevels().front();
-            const std::int64_t capacity = limitBytes - batchTable.fixedBytes() - batchTable.transientBytes(live, least);
-            const std::int64_t bound =
-                batchTable.lowerBound(live, batchTable.slotLevels().back(), capacity, multiplier);
+            const RelaxationPointer widest = relaxation(i, live, m_space.slotLevels().size() - 1);
+            if (!widest)
+                continue;
+            const std::int64_t bound = widest->knapsack().lowerBound(limitBytes - batchTable.fixedBytes() -
+                                                                     batchTable.transientBytes(live, leastSlot));
             if (bound < kInfeasibleTime)
-                nodes.push_back({&batchTable, live, bound, multiplier});
+                nodes.push_back({i, &batchTable, live, bound, widest});
         }
     }
     std::stable_sort(nodes.begin(), nodes.end(), [](const Node& a, const Node& b) {
@@ -90,24 +117,98 @@ std::vector<PlanSearch::Node> PlanSearch::collectNodes(std::int64_t limitBytes, 
     return nodes;
 }
 
-void PlanSearch::solveThreshold(const Node& node, std::int64_t slot, std::int64_t capacity, Progress& progress) const {
-    const std::int64_t product = node.table->batch().product();
-    const auto problem = node.table->compose(node.live, slot);
-    ++progress.outcome.thresholds;
-    if (!problem)
-        return;
-    const std::int64_t bound = problem->knapsack().lowerBound(capacity);
-    if (bound >= kInfeasibleTime || !progress.interesting(product, bound))
-        return;
-    KnapsackCutoff cutoff;
+template<typename ChoiceOf>
+void PlanSearch::accept(const Threshold& threshold, const KnapsackSolution& solution, ChoiceOf choiceOf,
+                        Progress& progress) const {
+    const std::int64_t product = threshold.table->batch().product();
     Incumbent& best = progress.outcome.best;
-    if (best.table) {
-        // Interesting: product / time > best.product / best.time, or equal with a smaller peak.
-        const auto scaled = static_cast<Int128>(best.time) * product;
-        const auto quotient = static_cast<std::int64_t>(scaled / best.product());
-        const bool exact = scaled % best.product() == 0;
-        cutoff.time = exact ? quotient : quotient + 1;
-        cutoff.bytes = exact ? best.peak - node.table->fixedBytes() - node.table->transientBytes(node.live, slot) : 0;
+    const int order = best.table ? compareRatio(product, solution.time, best.product(), best.time) : 1;
+    if (order < 0)
+        return;
+    Incumbent found{threshold.table, {}, solution.time, 0, solution.shadowPrice};
+    for (std::size_t g = 0; g < solution.counts.size(); ++g) {
+        auto& runs = found.runs.emplace_back();
+        for (std::size_t option = 0; option < solution.counts[g].size(); ++option) {
+            if (const std::int32_t count = solution.counts[g][option]; count > 0)
+                runs.push_back({choiceOf(g, option), count});
+        }
+        // Kept blocks last; beyond that any order that does not depend on how the choice was found.
+        std::sort(runs.begin(), runs.end(), [](const ChosenRun& a, const ChosenRun& b) {
+            if (a.choice.recompute != b.choice.recompute)
+                return a.choice.recompute;
+            return a.choice < b.choice;
+        });
+    }
+    const Reached reached = reach(m_space, *threshold.table, decide(m_space, found.runs));
+    found.peak = threshold.table->fixedBytes() + reached.stateAndKept +
+                 threshold.table->transientBytes(reached.live.total(), reached.slot.total());
+    if (order > 0 || found.peak < best.peak)
+        best = std::move(found);
+}
+
+/// Bounds every threshold of a node, tries the relaxations' own solutions, and leaves open what they do not settle.
+void PlanSearch::explore(const Node& node, std::int64_t limitBytes, Progress& progress) const {
+    const std::int64_t product = node.table->batch().product();
+    const std::int64_t kept = node.table->minimumKept(node.live);
+    std::vector<Threshold> thresholds;
+    for (std::size_t level = 0; level < m_space.slotLevels().size(); ++level) {
+        const auto [slot, leastState] = m_space.slotLevels()[level];
+        const std::int64_t capacity =
+            limitBytes - node.table->fixedBytes() - node.table->transientBytes(node.live, slot);
+        // Wider slots allow everything that narrower ones do, so the widest relaxation bounds every one.
+        if (capacity < kept + leastState ||
+            !progress.interesting(product, node.relaxation->knapsack().lowerBound(capacity)))
+            continue;
+        RelaxationPointer narrow = relaxation(node.batchIndex, node.live, level);
+        if (!narrow)
+            continue;
+        const std::int64_t bound = narrow->knapsack().lowerBound(capacity);
+        if (bound < kInfeasibleTime && progress.interesting(product, bound))
+            thresholds.push_back({node.table, node.live, slot, capacity, bound, std::move(narrow)});
+    }
+    std::stable_sort(thresholds.begin(), thresholds.end(),
+                     [](const Threshold& a, const Threshold& b) { return a.bound < b.bound; });
+    for (Threshold& threshold : thresholds) {
+        if (!progress.interesting(product, threshold.bound))
+            break;
+        ++progress.outcome.thresholds;
+        ++progress.outcome.work;
+        if (!progress.withinTolerance(product, threshold.bound)) {
+            const BlockRelaxation& relaxed = *threshold.relaxation;
+            accept(
+                threshold, relaxed.knapsack().incumbent(threshold.capacity),
+                [&](std::size_t group, std::size_t option) { return relaxed.choice(group, option); }, progress);
+        }
+        progress.open.push_back(std::move(threshold));
+    }
+}
+
+void PlanSearch::solveThreshold(const Threshold& threshold, Progress& progress) const {
+    const std::int64_t product = threshold.table->batch().product();
+    const Incumbent& best = progress.outcome.best;
+    // Interesting: product / time > best.product / best.time, or equal with a smaller peak.
+    const auto scaled = static_cast<Int128>(best.time) * product;
+    const auto quotient = static_cast<std::int64_t>(scaled / best.product());
+    const bool exact = scaled % best.product() == 0;
+    KnapsackCutoff cutoff;
+    cutoff.time = exact ? quotient : quotient + 1;
+    cutoff.bytes = exact ? best.peak - threshold.table->fixedBytes() -
+                               threshold.table->transientBytes(threshold.live, threshold.slot)
+                         : 0;
+    const std::int64_t workLeft = progress.budget.workLimit > 0
+                                      ? std::max<std::int64_t>(1, progress.budget.workLimit - progress.outcome.work)
+                                      : 0;
+    BlockCore core(*threshold.table,
+                   {threshold.live, threshold.slot, threshold.capacity, quotient,
+                    threshold.relaxation->knapsack().multiplier(threshold.capacity), workLeft, progress.budget.stop});
+    const BlockCore::Outcome built = core.build();
+    progress.outcome.work += core.work() + 1;
+    if (built == BlockCore::Outcome::NothingBetter)
+        return;
+    if (built == BlockCore::Outcome::Stopped) {
+        progress.giveUp(product, threshold.bound);
+        progress.checkLimits();
+        return;
     }
     SearchLimits limits;
     limits.tolerance = progress.budget.tolerance;
@@ -116,140 +217,98 @@ void PlanSearch::solveThreshold(const Node& node, std::int64_t slot, std::int64_
         limits.workLimit = std::max<std::int64_t>(1, progress.budget.workLimit - progress.outcome.work);
     if (progress.budget.timeLimitSeconds > 0)
         limits.timeLimitSeconds = std::max(1e-6, progress.secondsLeft());
-    KnapsackSolution solution = problem->knapsack().solve(capacity, limits, cutoff);
+    KnapsackSolution solution = core.knapsack().solve(threshold.capacity, limits, cutoff);
     progress.outcome.work += solution.work + 1;
     if (!solution.proven) {
-        progress.giveUp(product, solution.lowerBound);
+        progress.giveUp(product, std::max(threshold.bound, solution.lowerBound));
         progress.checkLimits();
-        if (!progress.stopped())
-            progress.outcome.stoppedBy = solution.cancelled ? "cancelled" : "tolerance";
-        // The tolerance ends one threshold, not the search for better ones.
-        if (progress.outcome.stoppedBy == "tolerance")
-            progress.outcome.stoppedBy.clear();
     }
     if (!solution.feasible)
         return;
-    const Decided decided = decide(m_space, *problem, solution);
-    const Reached reached = reach(m_space, *node.table, decided);
-    const std::int64_t peak =
-        node.table->fixedBytes() + solution.bytes + node.table->transientBytes(reached.live.total(), reached.slot);
-    const int order = best.table ? compareRatio(product, solution.time, best.product(), best.time) : 1;
-    if (order > 0 || (order == 0 && peak < best.peak)) {
-        const std::int64_t time = solution.time;
-        best = {node.table, problem, std::move(solution), time, peak};
-    }
+    solution.shadowPrice = threshold.relaxation->knapsack().multiplier(threshold.capacity).value();
+    accept(
+        threshold, solution, [&](std::size_t group, std::size_t option) { return core.choice(group, option); },
+        progress);
 }
 
-void PlanSearch::searchNode(const Node& node, std::int64_t limitBytes, Progress& progress) const {
-    struct Threshold {
-        std::int64_t slot, capacity, bound;
-    };
-    const std::int64_t product = node.table->batch().product();
-    std::vector<Threshold> thresholds;
-    double multiplier = node.multiplier;
-    for (const std::int64_t slot : node.table->slotLevels()) {
-        const std::int64_t capacity =
-            limitBytes - node.table->fixedBytes() - node.table->transientBytes(node.live, slot);
-        if (capacity < 0)
+SearchOutcome PlanSearch::search(std::int64_t limitBytes, const SearchBudget& budget, const Incumbent& known) const {
+    Progress progress;
+    progress.budget = budget;
+    if (known.table && known.peak <= limitBytes)
+        progress.outcome.best = known;
+    const std::vector<Node> nodes = collectNodes(limitBytes, budget.stop);
+    for (const Node& node : nodes) {
+        const std::int64_t product = node.table->batch().product();
+        if (!progress.interesting(product, node.bound))
+            break; // sorted: nothing after it is better
+        progress.checkLimits();
+        if ((progress.stopped() && progress.outcome.best.table) || budget.stop.stop_requested() ||
+            progress.withinTolerance(product, node.bound)) {
+            progress.giveUp(product, node.bound);
             break;
-        const std::int64_t bound = node.table->lowerBound(node.live, slot, capacity, multiplier);
-        if (bound < kInfeasibleTime && progress.interesting(product, bound))
-            thresholds.push_back({slot, capacity, bound});
+        }
+        explore(node, limitBytes, progress);
     }
-    std::stable_sort(thresholds.begin(), thresholds.end(),
-                     [](const Threshold& a, const Threshold& b) { return a.bound < b.bound; });
-    for (const Threshold& threshold : thresholds) {
+    std::stable_sort(progress.open.begin(), progress.open.end(), [](const Threshold& a, const Threshold& b) {
+        return compareRatio(a.table->batch().product(), a.bound, b.table->batch().product(), b.bound) > 0;
+    });
+    for (const Threshold& threshold : progress.open) {
+        const std::int64_t product = threshold.table->batch().product();
         if (!progress.interesting(product, threshold.bound))
             break;
         progress.checkLimits();
-        if (progress.stopped() && progress.outcome.best.table) {
+        if (progress.stopped() || progress.withinTolerance(product, threshold.bound)) {
             progress.giveUp(product, threshold.bound);
             break;
         }
-        solveThreshold(node, threshold.slot, threshold.capacity, progress);
-    }
-}
-
-SearchOutcome PlanSearch::search(std::int64_t limitBytes, const SearchBudget& budget) const {
-    Progress progress;
-    progress.budget = budget;
-    const std::vector<Node> nodes = collectNodes(limitBytes, budget.stop);
-    for (const Node& node : nodes) {
-        if (budget.stop.stop_requested())
-            break;
-        if (!progress.interesting(node.table->batch().product(), node.bound))
-            break; // sorted: nothing after it is better
-        progress.checkLimits();
-        if (progress.stopped() && progress.outcome.best.table) {
-            progress.giveUp(node.table->batch().product(), node.bound);
-            break;
-        }
-        searchNode(node, limitBytes, progress);
+        solveThreshold(threshold, progress);
     }
     SearchOutcome& outcome = progress.outcome;
     outcome.cancelled = budget.stop.stop_requested();
     if (outcome.best.table) {
-        const double value = static_cast<double>(outcome.best.product()) / static_cast<double>(outcome.best.time);
+        const double value = ratio(outcome.best.product(), outcome.best.time);
         outcome.upperBound = std::max(value, progress.openBound);
         outcome.proven = !outcome.cancelled && progress.openBound <= value && outcome.stoppedBy.empty();
-        if (!outcome.proven && outcome.stoppedBy.empty() && !outcome.cancelled)
-            outcome.stoppedBy = "tolerance";
         if (outcome.cancelled)
             outcome.stoppedBy = "cancelled";
+        else if (!outcome.proven && outcome.stoppedBy.empty())
+            outcome.stoppedBy = budget.tolerance > 0 ? "tolerance" : "memory";
     }
     return std::move(progress.outcome);
 }
 
-Decided decide(const DecisionSpace& space, const ComposedProblem& problem, const KnapsackSolution& solution) {
-    const std::size_t operators = space.operatorClasses().size();
-    Decided decided{std::vector<std::int32_t>(operators, 0), std::vector<bool>(operators, false)};
-    for (std::size_t g = 0; g < space.groups().size(); ++g) {
-        // Options are composed by rising bytes within each recomputation; order all of them by bytes for contiguous
-        // runs.
-        const auto& choices = problem.choices()[g];
-        std::vector<std::size_t> order(choices.size());
-        std::iota(order.begin(), order.end(), std::size_t{0});
-        std::stable_sort(order.begin(), order.end(),
-                         [&](std::size_t a, std::size_t b) { return choices[a].recompute && !choices[b].recompute; });
-        std::size_t member = 0;
-        for (const std::size_t option : order) {
-            for (std::int32_t n = 0; n < solution.counts[g][option]; ++n) {
-                const Bundle& bundle = space.groups()[g].members[member++];
-                for (std::size_t u = 0; u < bundle.units.size(); ++u) {
-                    for (const std::int32_t op : bundle.units[u].operators) {
-                        decided.placements[index(op)] = choices[option].placements[u];
-                        decided.recompute[index(op)] =
-                            choices[option].recompute && space.request().graph->operators[index(op)].block >= 0;
-                    }
-                }
+std::vector<PlanSearch::Supported> PlanSearch::supportedBudgets(std::int64_t largestBytes,
+                                                                const std::stop_token& stop) const {
+    std::vector<Supported> all;
+    for (std::size_t i = 0; i < m_space.batches().size() && !stop.stop_requested(); ++i) {
+        const BatchTable& batchTable = table(i);
+        if (batchTable.smallestPeak() > largestBytes)
+            break;
+        for (const std::int64_t live : batchTable.liveLevels()) {
+            const std::size_t level = m_space.slotLevels().size() - 1;
+            const RelaxationPointer widest = relaxation(i, live, level);
+            if (!widest)
+                continue;
+            const std::int64_t transient =
+                batchTable.fixedBytes() + batchTable.transientBytes(live, m_space.slotLevels()[level].slot);
+            for (const SupportedPoint& point : widest->knapsack().breakpoints()) {
+                if (transient + point.bytes <= largestBytes)
+                    all.push_back({transient + point.bytes, batchTable.batch().product(), point.time});
             }
         }
     }
-    return decided;
-}
-
-Reached reach(const DecisionSpace& space, const BatchTable& table, const Decided& decided) {
-    Reached reached;
-    const auto& operators = space.request().graph->operators;
-    for (std::size_t i = 0; i < operators.size(); ++i) {
-        const OperatorClass& entry = space.classes()[index(space.operatorClasses()[i])];
-        const std::int64_t slot = entry.bytes[index(decided.placements[i])].slot.total();
-        if (slot > reached.slot) {
-            reached.slot = slot;
-            reached.slotOperator = static_cast<std::int32_t>(i);
+    std::sort(all.begin(), all.end(), [](const Supported& a, const Supported& b) {
+        return std::tie(a.peak, a.product, a.time) < std::tie(b.peak, b.product, b.time);
+    });
+    std::vector<Supported> best;
+    for (const Supported& point : all) {
+        if (best.empty() || compareRatio(point.product, point.time, best.back().product, best.back().time) > 0) {
+            if (!best.empty() && best.back().peak == point.peak)
+                best.pop_back();
+            best.push_back(point);
         }
     }
-    std::vector<bool> recomputed(static_cast<std::size_t>(space.request().graph->blockCount()), false);
-    bool any = false;
-    for (std::size_t i = 0; i < operators.size(); ++i) {
-        if (operators[i].block >= 0 && decided.recompute[i]) {
-            recomputed[static_cast<std::size_t>(operators[i].block)] = true;
-            any = true;
-        }
-    }
-    reached.live =
-        any ? contract::sizeLive(operators, space.preset(), table.batch().samples, recomputed) : table.live({});
-    return reached;
+    return best;
 }
 
 } // namespace shardscope::planner

@@ -2,25 +2,33 @@
 #pragma once
 
 #include "planner/search/BatchTable.h"
+#include "planner/search/BlockRelaxation.h"
 #include "planner/search/DecisionSpace.h"
 #include "planner/search/Planner.h"
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace shardscope::planner {
 
+/// So many consecutive bundles of a group are decided alike.
+struct ChosenRun {
+    BundleChoice choice;
+    std::int32_t count = 0;
+};
+
 /// The best choice found so far over all batches.
 struct Incumbent {
-    const BatchTable* table = nullptr; ///< nothing found while null
-    std::shared_ptr<const ComposedProblem> problem;
-    KnapsackSolution solution;
-    std::int64_t time = 0; ///< picoseconds of a step
+    const BatchTable* table = nullptr;        ///< nothing found while null
+    std::vector<std::vector<ChosenRun>> runs; ///< [group], in the order of its members: recomputed ones first
+    std::int64_t time = 0;                    ///< picoseconds of a step
     std::int64_t peak = 0;
+    double shadowPrice = 0; ///< picoseconds per byte
 
     /// samples x accumulate of a step on one device, the numerator of the objective.
     std::int64_t product() const { return table->batch().product(); }
@@ -37,49 +45,84 @@ struct SearchOutcome {
 };
 
 /// Finds the plan with the most samples per second under a memory limit, over all batch candidates, live levels and
-/// slot thresholds: those with the best bound first, until no bound beats the incumbent. Among equals, the smallest
+/// slot thresholds. First linear relaxations give every threshold a bound and good plans without search; then the
+/// thresholds whose bound is not beaten are solved exactly, those with the best bound first. Among equals, the smallest
 /// peak.
 class PlanSearch {
 public:
     explicit PlanSearch(DecisionSpace space) : m_space(std::move(space)), m_tables(m_space.batches().size()) {}
 
     const DecisionSpace& space() const { return m_space; }
-    SearchOutcome search(std::int64_t limitBytes, const SearchBudget& budget) const;
-    std::int64_t smallestFeasibleBytes() const;
+    /// `known`: a plan found for another limit; used when it fits.
+    SearchOutcome search(std::int64_t limitBytes, const SearchBudget& budget, const Incumbent& known = {}) const;
+    std::int64_t smallestFeasibleBytes() const { return table(0).smallestPeak(); }
     /// The table of a batch candidate, made on first use.
     const BatchTable& table(std::size_t batchIndex) const;
 
+    /// A budget at which the linear relaxation of a batch is met exactly: nothing but more memory makes it faster.
+    struct Supported {
+        std::int64_t peak = 0;
+        std::int64_t product = 0;
+        std::int64_t time = 0; ///< picoseconds
+    };
+    /// The supported budgets up to `largestBytes` that no other one beats with less memory, ascending.
+    std::vector<Supported> supportedBudgets(std::int64_t largestBytes, const std::stop_token& stop) const;
+
 private:
+    using RelaxationPointer = std::shared_ptr<const BlockRelaxation>;
+    /// A batch and a live level under the widest slots.
     struct Node {
+        std::size_t batchIndex;
         const BatchTable* table;
         std::int64_t live;
         std::int64_t bound; ///< picoseconds
-        double multiplier;
+        RelaxationPointer relaxation;
+    };
+    struct Threshold {
+        const BatchTable* table;
+        std::int64_t live;
+        std::int64_t slot;
+        std::int64_t capacity;
+        std::int64_t bound; ///< picoseconds
+        RelaxationPointer relaxation;
     };
     struct Progress;
 
+    RelaxationPointer relaxation(std::size_t batchIndex, std::int64_t live, std::size_t level) const;
     std::vector<Node> collectNodes(std::int64_t limitBytes, const std::stop_token& stop) const;
-    void searchNode(const Node& node, std::int64_t limitBytes, Progress& progress) const;
-    void solveThreshold(const Node& node, std::int64_t slot, std::int64_t capacity, Progress& progress) const;
+    void explore(const Node& node, std::int64_t limitBytes, Progress& progress) const;
+    void solveThreshold(const Threshold& threshold, Progress& progress) const;
+    template<typename ChoiceOf>
+    void accept(const Threshold& threshold, const KnapsackSolution& solution, ChoiceOf choiceOf,
+                Progress& progress) const;
 
     DecisionSpace m_space;
     mutable std::mutex m_mutex;
     mutable std::vector<std::unique_ptr<const BatchTable>> m_tables;
+    mutable std::map<std::tuple<std::size_t, std::int64_t, std::size_t>, RelaxationPointer> m_relaxations;
+    mutable std::int64_t m_relaxationBytes = 0; ///< of those that may be forgotten
 };
 
-/// What a choice decides for every operator, in the order of the graph. Equal bundles form contiguous runs, those that
-/// use the most memory last.
+/// What a choice decides for every operator, in the order of the graph.
 struct Decided {
     std::vector<std::int32_t> placements; ///< per operator, index into its class's placements
     std::vector<bool> recompute;
+    std::vector<bool> coalesced;
+    struct CoalescedBlock {
+        std::size_t group;
+        std::size_t member;
+        std::int32_t variant;
+    };
+    std::vector<CoalescedBlock> blocks;
 };
-Decided decide(const DecisionSpace& space, const ComposedProblem& problem, const KnapsackSolution& solution);
+Decided decide(const DecisionSpace& space, const std::vector<std::vector<ChosenRun>>& runs);
 
 /// State and transient bytes that a choice really reaches; at most those of its thresholds.
 struct Reached {
-    std::int64_t slot = 0; ///< bytes of one slot
+    contract::SlotSize slot; ///< of one slot
     std::int32_t slotOperator = -1;
     contract::LiveRegions live;
+    std::int64_t stateAndKept = 0;
 };
 Reached reach(const DecisionSpace& space, const BatchTable& table, const Decided& decided);
 

@@ -19,6 +19,13 @@ namespace shardscope::planner {
 
 enum class CostMode { Paper, Full };
 
+/// Whether a block's operators may be gathered and reduced in one collective, as FSDP does. Full mode only.
+enum class Coalescing {
+    Auto,   ///< wherever it is better
+    Never,  ///< every operator on its own
+    Always, ///< every block whose pins allow it
+};
+
 /// A user's wish for the operators whose names match a glob. Later pins win.
 struct Pin {
     std::string pattern; ///< "*", "h.3.*", "*.mlp.*"
@@ -45,10 +52,14 @@ struct PlanRequest {
     bool allowReplicate = true;
     bool allowKeep = true; ///< ignored in paper mode, which has no keep
     bool allowShard = true;
+    bool allowWorldGroup = true; ///< shards spread over all devices
+    bool allowNodeGroup = true;  ///< shards inside nodes only; full mode, several nodes
+    Coalescing coalescing = Coalescing::Auto;
     std::vector<Pin> pins;
     std::vector<RecomputePin> recomputePins;
     contract::Optimizer optimizer;
     std::int32_t prefetchDepth = 1; ///< 0 in paper mode
+    std::int64_t lossChunks = 1;    ///< the logits are computed in so many pieces
 };
 
 /// How long a search may take.
@@ -81,11 +92,14 @@ struct PlannedOperator {
     contract::Placement placement;
     bool recompute = false;
     bool pinned = false;
+    bool coalesced = false; ///< with the other coalesced operators of its block; its cost is its share by bytes
     OperatorCost cost;
 };
 
 struct PlacementCounts {
-    std::int64_t replicate = 0, keep = 0, shard = 0, split = 0; ///< `split` are also counted in `shard`
+    std::int64_t replicate = 0, keep = 0, shard = 0;
+    std::int64_t split = 0;     ///< also counted in `shard`
+    std::int64_t coalesced = 0; ///< also counted in `keep` or `shard`
 };
 
 /// The answer for one budget. Immutable once made; shared with the window as shared_ptr<const PlanResult>.

@@ -88,7 +88,7 @@ std::vector<Reason> explainOperator(const Planner& planner, const PlanSearch& se
             if (owners[i] != owner)
                 continue;
             const std::int32_t c = space.operatorClasses()[i];
-            total.bytes += space.classes()[index(c)].bytes[placement].state.total();
+            total.bytes += space.classes()[index(c)].facts[placement].bytes.state.total();
             total.picoseconds +=
                 table.picoseconds(c, static_cast<std::int32_t>(placement), plan.operators[i].recompute);
         }

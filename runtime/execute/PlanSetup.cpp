@@ -47,10 +47,11 @@ contract::Result<void> checkRunnable(const contract::Plan& plan) {
             return contract::badInput(fmt::format(
                 "plan: operators[{}].group of \"{}\" is \"node\" on {} nodes; this runtime shards over all ranks", i,
                 plan.operators[i].name, plan.cluster.nodes));
-        return {};
     }
+    return {};
+}
 
-    /// Cuts the samples of one rank into micro-batches no larger than the plan's.
+/// Cuts the samples of one rank into micro-batches no larger than the plan's.
     contract::Result<void> resize(contract::Training & training, std::int64_t ranks) {
         if (training.globalBatch % ranks != 0)
             return contract::badInput(fmt::format("plan: training.global_batch {} is not divisible by {} workers",

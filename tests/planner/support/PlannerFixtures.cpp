@@ -76,4 +76,25 @@ planner::GraphPointer smallGraph(const contract::Architecture& architecture, std
     return graph;
 }
 
+planner::PlanRequest smallRequest(std::mt19937_64& random, std::int64_t layers) {
+    const auto pick = [&](std::int64_t low, std::int64_t high) {
+        return std::uniform_int_distribution<std::int64_t>(low, high)(random);
+    };
+    planner::PlanRequest request;
+    const std::int64_t heads = pick(1, 3);
+    request.graph =
+        smallGraph(smallArchitecture(layers, heads * pick(3, 17), heads, pick(20, 300), pick(0, 1) == 1), pick(5, 40));
+    request.cluster =
+        exampleCluster(pick(2, 5), 1e-6 * static_cast<double>(pick(0, 20)), 1e-9 * static_cast<double>(pick(1, 30)));
+    request.cluster.device.flopsFp32 = request.cluster.device.peakFlopsFp32 = 1e9 * static_cast<double>(pick(1, 60));
+    request.cluster.device.memoryBandwidth = 1e9 * static_cast<double>(pick(1, 50));
+    request.cluster.device.flopsBf16 = request.cluster.device.peakFlopsBf16 = 2 * request.cluster.device.flopsFp32;
+    request.cluster.hostSecondsPerCollective = 1e-6 * static_cast<double>(pick(0, 5));
+    request.cluster.isCpu = pick(0, 1) == 1;
+    request.precision = pick(0, 1) == 1 ? "fp32-adam" : "bf16-adam";
+    request.slices = {1, 2};
+    request.prefetchDepth = static_cast<std::int32_t>(pick(0, 2));
+    return request;
+}
+
 } // namespace shardscope::testing

@@ -4,6 +4,7 @@
 #include "planner/search/Planner.h"
 
 #include <cstdint>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -31,5 +32,8 @@ planner::PlanRequest paperRequest(planner::GraphPointer graph, const contract::C
 contract::Architecture smallArchitecture(std::int64_t layers, std::int64_t hidden, std::int64_t heads,
                                          std::int64_t vocabulary, bool tied);
 planner::GraphPointer smallGraph(const contract::Architecture& architecture, std::int64_t sequence);
+
+/// A GPT-2-like graph of odd sizes on a cluster of two to five devices with odd rates, full mode.
+planner::PlanRequest smallRequest(std::mt19937_64& random, std::int64_t layers);
 
 } // namespace shardscope::testing

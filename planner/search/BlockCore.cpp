@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "planner/search/BlockCore.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace shardscope::planner {
+
+namespace {
+
+/// A composition this large is not worth its memory: its threshold then keeps its linear bound, unproven.
+constexpr std::size_t kMaximumPoints = 1'000'000;
+
+} // namespace
+
+BlockCore::BlockCore(const BatchTable& table, Limits limits) : m_table(table), m_limits(std::move(limits)) {}
+
+Int128 BlockCore::weight(std::int64_t bytes, std::int64_t time) const {
+    return static_cast<Int128>(m_limits.multiplier.bytes) * time +
+           static_cast<Int128>(m_limits.multiplier.time) * bytes;
+}
+
+bool BlockCore::mayUse(const GroupTable& group, bool recompute) const {
+    return recompute ? m_table.mayRecompute(group, m_limits.live) : group.allowed[0];
+}
+
+std::optional<Int128> BlockCore::leastWeight(const GroupTable& group, bool recompute) const {
+    std::optional<Int128> least;
+    if (group.separateAllowed) {
+        Int128 sum = weight(group.kept[recompute], 0);
+        bool possible = true;
+        for (const std::vector<UnitOption>& unit : group.units) {
+            std::optional<Int128> unitLeast;
+            for (const UnitOption& option : unit) {
+                if (option.slot > m_limits.slot)
+                    continue;
+                const Int128 w = weight(option.bytes, option.time[recompute]);
+                if (!unitLeast || w < *unitLeast)
+                    unitLeast = w;
+            }
+            possible = possible && unitLeast;
+            sum += unitLeast.value_or(0);
+        }
+        if (possible)
+            least = sum;
+    }
+    for (const VariantOption& variant : group.variants) {
+        const Int128 w = weight(group.kept[recompute] + variant.bytes, variant.time[recompute]);
+        if (variant.slot <= m_limits.slot && (!least || w < *least))
+            least = w;
+    }
+    return least;
+}
+
+std::optional<Int128> BlockCore::leastWeight(const GroupTable& group) const {
+    std::optional<Int128> least;
+    for (const bool recompute : {false, true}) {
+        if (!mayUse(group, recompute))
+            continue;
+        const std::optional<Int128> w = leastWeight(group, recompute);
+        if (w && (!least || *w < *least))
+            least = w;
+    }
+    return least;
+}
+
+BlockCore::Outcome BlockCore::build() {
+    std::vector<Int128> least;
+    m_allowance = weight(m_limits.capacity, m_limits.time);
+    for (const GroupTable& group : m_table.groups()) {
+        const std::optional<Int128> w = leastWeight(group);
+        if (!w)
+            return Outcome::NothingBetter;
+        least.push_back(*w);
+        m_allowance -= group.count * *w;
+    }
+    if (m_allowance < 0)
+        return Outcome::NothingBetter;
+    std::vector<KnapsackGroup> groups;
+    for (std::size_t g = 0; g < least.size(); ++g) {
+        KnapsackGroup group{m_table.groups()[g].count, {}};
+        composeGroup(m_table.groups()[g], least[g], group.options, m_choices.emplace_back());
+        if (m_stopped)
+            return Outcome::Stopped;
+        groups.push_back(std::move(group));
+    }
+    auto knapsack = Knapsack::create(groups);
+    if (!knapsack)
+        return Outcome::Stopped;
+    m_knapsack = std::move(*knapsack);
+    return Outcome::Built;
+}
+
+void BlockCore::composeGroup(const GroupTable& group, Int128 least, std::vector<KnapsackOption>& options,
+                             std::vector<BundleChoice>& choices) {
+    const Int128 ceiling = least + m_allowance;
+    for (const bool recompute : {false, true}) {
+        if (!mayUse(group, recompute))
+            continue;
+        if (group.separateAllowed && !composeSeparate(group, recompute, ceiling, options, choices))
+            return;
+        for (std::size_t v = 0; v < group.variants.size(); ++v) {
+            const VariantOption& variant = group.variants[v];
+            const std::int64_t bytes = group.kept[recompute] + variant.bytes;
+            if (variant.slot > m_limits.slot || weight(bytes, variant.time[recompute]) > ceiling)
+                continue;
+            options.push_back({bytes, variant.time[recompute]});
+            choices.push_back({recompute, static_cast<std::int32_t>(v), {}});
+        }
+    }
+}
+
+bool BlockCore::composeSeparate(const GroupTable& group, bool recompute, Int128 ceiling,
+                                std::vector<KnapsackOption>& options, std::vector<BundleChoice>& choices) {
+    const auto before = [](const Point& a, const Point& b) {
+        return std::tie(a.bytes, a.time) < std::tie(b.bytes, b.time);
+    };
+    // What the units still to come weigh at least.
+    std::vector<Int128> rest(group.units.size() + 1, 0);
+    for (std::size_t u = group.units.size(); u-- > 0;) {
+        std::optional<Int128> least;
+        for (const UnitOption& option : group.units[u]) {
+            const Int128 w = weight(option.bytes, option.time[recompute]);
+            if (option.slot <= m_limits.slot && (!least || w < *least))
+                least = w;
+        }
+        if (!least)
+            return true;
+        rest[u] = rest[u + 1] + *least;
+    }
+    std::vector<std::vector<Point>> layers{{{group.kept[recompute], 0, -1, -1}}};
+    std::vector<Point> shifted, merged, both;
+    for (std::size_t u = 0; u < group.units.size(); ++u) {
+        const std::vector<UnitOption>& unit = group.units[u];
+        merged.clear();
+        std::int64_t fastest = -1; // of the options so far, which have no more bytes
+        for (std::size_t o = 0; o < unit.size(); ++o) {
+            const UnitOption& option = unit[o];
+            if (option.slot > m_limits.slot || (fastest >= 0 && fastest <= option.time[recompute]))
+                continue;
+            fastest = option.time[recompute];
+            shifted.clear();
+            for (std::size_t i = 0; i < layers.back().size(); ++i) {
+                const Point& from = layers.back()[i];
+                const Point to{from.bytes + option.bytes, from.time + option.time[recompute],
+                               static_cast<std::int32_t>(i), static_cast<std::int32_t>(o)};
+                if (weight(to.bytes, to.time) + rest[u + 1] <= ceiling)
+                    shifted.push_back(to);
+            }
+            m_work += static_cast<std::int64_t>(layers.back().size());
+            both.resize(merged.size() + shifted.size());
+            std::merge(merged.begin(), merged.end(), shifted.begin(), shifted.end(), both.begin(), before);
+            std::swap(merged, both);
+            m_stopped = m_limits.stop.stop_requested() || merged.size() > kMaximumPoints ||
+                        (m_limits.workLimit > 0 && m_work > m_limits.workLimit);
+            if (m_stopped)
+                return false;
+        }
+        std::vector<Point> pareto;
+        for (const Point& point : merged) {
+            if (pareto.empty() || point.time < pareto.back().time)
+                pareto.push_back(point);
+        }
+        layers.push_back(std::move(pareto));
+    }
+    for (const Point& last : layers.back()) {
+        options.push_back({last.bytes, last.time});
+        BundleChoice choice{recompute, BundleChoice::kSeparate, std::vector<std::int32_t>(group.units.size())};
+        const Point* point = &last;
+        for (std::size_t u = group.units.size(); u > 0; --u) {
+            choice.placements[u - 1] = group.units[u - 1][static_cast<std::size_t>(point->option)].placement;
+            point = &layers[u - 1][static_cast<std::size_t>(point->parent)];
+        }
+        choices.push_back(std::move(choice));
+    }
+    return true;
+}
+
+} // namespace shardscope::planner

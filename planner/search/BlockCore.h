@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "planner/search/BatchTable.h"
+#include "planner/search/Knapsack.h"
+
+#include <cstdint>
+#include <optional>
+#include <stop_token>
+#include <vector>
+
+namespace shardscope::planner {
+
+/// Every choice of every bundle that a solution of at most `time` picoseconds within `capacity` bytes of state and kept
+/// activations can contain: what exceeds the Lagrangian bound at `multiplier` by more than the time leaves is dropped
+/// (reduced-cost fixing), and so is what another choice of the same bundle dominates.
+class BlockCore {
+public:
+    struct Limits {
+        std::int64_t live = 0;
+        std::int64_t slot = 0;
+        std::int64_t capacity = 0;
+        std::int64_t time = 0; ///< inclusive
+        Slope multiplier;
+        std::int64_t workLimit = 0; ///< 0: none
+        std::stop_token stop{};
+    };
+    enum class Outcome { Built, NothingBetter, Stopped };
+
+    BlockCore(const BatchTable& table, Limits limits);
+
+    Outcome build();
+    const Knapsack& knapsack() const { return *m_knapsack; }
+    const BundleChoice& choice(std::size_t group, std::size_t option) const { return m_choices[group][option]; }
+    std::int64_t work() const { return m_work; }
+
+private:
+    struct Point {
+        std::int64_t bytes, time;
+        std::int32_t parent, option;
+    };
+
+    Int128 weight(std::int64_t bytes, std::int64_t time) const;
+    bool mayUse(const GroupTable& group, bool recompute) const;
+    std::optional<Int128> leastWeight(const GroupTable& group, bool recompute) const;
+    std::optional<Int128> leastWeight(const GroupTable& group) const;
+    void composeGroup(const GroupTable& group, Int128 least, std::vector<KnapsackOption>& options,
+                      std::vector<BundleChoice>& choices);
+    bool composeSeparate(const GroupTable& group, bool recompute, Int128 ceiling, std::vector<KnapsackOption>& options,
+                         std::vector<BundleChoice>& choices);
+
+    const BatchTable& m_table;
+    Limits m_limits;
+    Int128 m_allowance = 0;
+    std::optional<Knapsack> m_knapsack;
+    std::vector<std::vector<BundleChoice>> m_choices;
+    std::int64_t m_work = 0;
+    bool m_stopped = false;
+};
+
+} // namespace shardscope::planner

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "planner/search/BatchTable.h"
+#include "planner/search/Knapsack.h"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace shardscope::planner {
+
+/// The linear relaxation under bounds on live memory and slots. Of the many ways to combine a block's placements only
+/// those on the convex hull matter to it; they come from merging the hulls of the block's units by slope. Bounds are
+/// exact, and every solution it holds is one of the whole problem.
+class BlockRelaxation {
+public:
+    /// Nothing when some bundle cannot be placed under the bounds.
+    static std::shared_ptr<const BlockRelaxation> create(const BatchTable& table, std::int64_t live, std::int64_t slot);
+
+    const Knapsack& knapsack() const { return m_knapsack; }
+    /// What an option of a group of the knapsack decides.
+    BundleChoice choice(std::size_t group, std::size_t option) const;
+    /// Roughly what it occupies.
+    std::int64_t memoryBytes() const { return m_memoryBytes; }
+
+private:
+    /// From the choice with the least bytes, one unit after the other moves to its next hull point.
+    struct Way {
+        bool recompute = false;
+        std::int32_t variant = BundleChoice::kSeparate;
+        std::size_t firstOption = 0;
+        std::vector<std::int32_t> start; ///< placements with the least bytes, per unit
+        struct Move {
+            std::int32_t unit;
+            std::int32_t placement;
+        };
+        std::vector<Move> moves;
+    };
+    struct Builder;
+
+    explicit BlockRelaxation(Knapsack knapsack) : m_knapsack(std::move(knapsack)) {}
+
+    Knapsack m_knapsack;
+    std::vector<std::vector<Way>> m_ways; ///< [group]
+    std::int64_t m_memoryBytes = 0;
+};
+
+} // namespace shardscope::planner
