@@ -11,6 +11,7 @@ namespace shardscope::planner::cli {
 void addInspect(CLI::App& app, int& exitCode);
 void addSolve(CLI::App& app, int& exitCode);
 void addFrontier(CLI::App& app, int& exitCode);
+void addCompare(CLI::App& app, int& exitCode);
 void addZoo(CLI::App& app, int& exitCode);
 
 /// Requested by the first SIGINT.

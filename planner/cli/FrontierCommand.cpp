@@ -32,7 +32,8 @@ int runFrontier(const FrontierOptions& options) {
                               {"samples_per_second", point.samplesPerSecond},
                               {"batch", point.microBatch},
                               {"peak_bytes", point.peakBytes},
-                              {"gap", point.gap}});
+                              {"gap", point.gap},
+                              {"breakpoint", point.supported}});
         const contract::OrderedJson document{{"smallest_feasible_bytes", frontier.smallestFeasibleBytes},
                                              {"largest_bytes", frontier.largestUsefulBytes},
                                              {"points", points}};

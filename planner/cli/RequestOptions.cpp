@@ -4,16 +4,33 @@
 #include "planner/cli/Commands.h"
 #include "planner/cluster/Clusters.h"
 #include "planner/readers/Readers.h"
+#include "runtime/contract/Bytes.h"
 #include "runtime/contract/Json.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <charconv>
+#include <cmath>
 
 namespace shardscope::planner::cli {
 
 using contract::Result;
+
+namespace {
+
+/// Ranges let "nan" pass, since it compares with nothing.
+CLI::Validator finiteNumber() {
+    return {[](std::string& text) {
+                double value = 0;
+                const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+                const bool finite = status == std::errc{} && end == text.data() + text.size() && std::isfinite(value);
+                return finite ? std::string() : "\"" + text + "\" is not a finite number";
+            },
+            "FINITE"};
+}
+
+} // namespace
 
 void RequestOptions::addTo(CLI::App& command) {
     command.add_option("--cluster", cluster, "a *.cluster.json, a bundled name, or local")->capture_default_str();
@@ -37,10 +54,18 @@ void RequestOptions::addTo(CLI::App& command) {
         ->check(CLI::PositiveNumber);
     command.add_option("--pin", pins, "NAME=PLACEMENT with globs; later pins win")->take_all();
     command.add_option("--pin-recompute", recomputePins, "BLOCK=on|off with globs")->take_all();
-    command.add_option("--tolerance", tolerance, "stop at this certified relative gap")->check(CLI::Range(0.0, 1.0));
+    command.add_option("--coalescing", coalescing, "one collective for a block's operators: auto, never or always")
+        ->check(CLI::IsMember({"auto", "never", "always"}))
+        ->capture_default_str();
+    command.add_option("--loss-chunks", lossChunks, "compute the logits in so many pieces")
+        ->check(CLI::Range(1, 4096))
+        ->capture_default_str();
+    command.add_option("--tolerance", tolerance, "stop at this certified relative gap")
+        ->check(CLI::Range(0.0, 1.0) & finiteNumber());
     command.add_option("--work-limit", workLimit, "stop after this many search steps (deterministic)")
         ->check(CLI::PositiveNumber);
-    command.add_option("--time-limit", timeLimitSeconds, "stop after this many seconds")->check(CLI::PositiveNumber);
+    command.add_option("--time-limit", timeLimitSeconds, "stop after this many seconds")
+        ->check(CLI::PositiveNumber & finiteNumber());
     command.add_flag("--json", json, "one JSON document on standard output");
 }
 
@@ -139,6 +164,10 @@ Result<PlanRequest> RequestOptions::request() const {
         return tl::unexpected(steps.error());
     request.accumulate = *steps;
     request.slices = slices;
+    request.coalescing = coalescing == "never"    ? Coalescing::Never
+                         : coalescing == "always" ? Coalescing::Always
+                                                  : Coalescing::Auto;
+    request.lossChunks = lossChunks;
     for (const std::string& text : pins) {
         auto pin = parsePin(text);
         if (!pin)
@@ -152,6 +181,15 @@ Result<PlanRequest> RequestOptions::request() const {
         request.recomputePins.push_back(std::move(*pin));
     }
     return request;
+}
+
+Result<std::int64_t> memoryLimit(const std::string& text, const PlanRequest& request) {
+    if (text.empty())
+        return request.cluster.device.memoryBytes;
+    auto parsed = contract::parseBytes(text);
+    if (!parsed)
+        return contract::usageError("--memory " + parsed.error().message);
+    return parsed;
 }
 
 SearchBudget RequestOptions::searchBudget() const {

@@ -27,6 +27,8 @@ struct RequestOptions {
     std::vector<std::int32_t> slices{1, 2, 4, 8, 16};
     std::vector<std::string> pins;
     std::vector<std::string> recomputePins;
+    std::string coalescing = "auto";
+    std::int64_t lossChunks = 1;
     double tolerance = 0;
     std::int64_t workLimit = 0;
     double timeLimitSeconds = 0;
@@ -37,6 +39,9 @@ struct RequestOptions {
     contract::Result<PlanRequest> request() const;
     SearchBudget searchBudget() const;
 };
+
+/// The bytes a --memory text asks for; empty: all of the device. Errors: Usage.
+contract::Result<std::int64_t> memoryLimit(const std::string& text, const PlanRequest& request);
 
 /// Prints the error and returns its exit code. With --json the document {"error": ...} goes to standard output.
 int report(const contract::Error& error, bool json);

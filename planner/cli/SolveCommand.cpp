@@ -50,7 +50,8 @@ contract::OrderedJson planJson(const PlanResult& plan, const std::vector<Remedy>
         json["counts"] = {{"replicate", plan.counts.replicate},
                           {"keep", plan.counts.keep},
                           {"shard", plan.counts.shard},
-                          {"split", plan.counts.split}};
+                          {"split", plan.counts.split},
+                          {"coalesced", plan.counts.coalesced}};
         json["stopped_by"] = plan.certificate.stoppedBy;
     }
     json["limit_bytes"] = plan.limitBytes;
@@ -93,15 +94,9 @@ void printPlan(const PlanResult& plan, const std::vector<Remedy>& remedies) {
                plan.tokensPerSecond, secondsText(plan.stepSeconds), plan.modelFlopsUtilization * 100);
     fmt::print("micro-batch {} x accumulate {} x {} devices = global batch {}\n", plan.training.microBatch,
                plan.training.accumulate, plan.request.cluster.devices(), plan.training.globalBatch);
-    fmt::print("{} replicated, {} kept, {} sharded ({} of them split)\n", plan.counts.replicate, plan.counts.keep,
-               plan.counts.shard, plan.counts.split);
-    std::int32_t block = -1, recomputed = 0;
-    for (const PlannedOperator& planned : plan.operators) {
-        const std::int32_t own = graph.operators[static_cast<std::size_t>(planned.op)].block;
-        recomputed += own != block && planned.recompute ? 1 : 0;
-        block = own;
-    }
-    fmt::print("{} of {} blocks recomputed\n", recomputed, graph.blockCount());
+    fmt::print("{} replicated, {} kept, {} sharded ({} of them split); {} coalesced with their block\n",
+               plan.counts.replicate, plan.counts.keep, plan.counts.shard, plan.counts.split, plan.counts.coalesced);
+    fmt::print("{} of {} blocks recomputed\n", recomputedBlocks(plan), graph.blockCount());
     for (int i = 0; i < contract::kCategoryCount; ++i) {
         const auto category = static_cast<contract::Category>(i);
         if (plan.ledger[category] > 0)
@@ -119,20 +114,16 @@ int solveGraph(const SolveOptions& options) {
     const auto request = options.request();
     if (!request)
         return report(request.error(), options.json);
-    std::int64_t limit = request->cluster.device.memoryBytes;
-    if (!options.memory.empty()) {
-        const auto parsed = contract::parseBytes(options.memory);
-        if (!parsed)
-            return report({contract::ErrorKind::Usage, "--memory " + parsed.error().message}, options.json);
-        limit = *parsed;
-    }
+    const auto limit = memoryLimit(options.memory, *request);
+    if (!limit)
+        return report(limit.error(), options.json);
     const auto planner = Planner::create(*request);
     if (!planner)
         return report(planner.error(), options.json);
-    const PlanResultPointer plan = (*planner)->solve(limit, options.searchBudget());
+    const PlanResultPointer plan = (*planner)->solve(*limit, options.searchBudget());
     std::vector<Remedy> remedies;
     if (!plan->feasible && !plan->cancelled)
-        remedies = findRemedies((*planner)->request(), limit, options.searchBudget());
+        remedies = findRemedies((*planner)->request(), *limit, options.searchBudget());
     if (plan->feasible && !options.output.empty()) {
         const contract::Plan file = emitPlan(*plan, std::string("shardscope-plan ") + SHARDSCOPE_VERSION);
         if (const auto written = contract::writeFileAtomically(options.output, contract::formatPlan(file)); !written)

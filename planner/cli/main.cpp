@@ -49,6 +49,7 @@ int run(int argc, char** argv) {
     addInspect(app, exitCode);
     addSolve(app, exitCode);
     addFrontier(app, exitCode);
+    addCompare(app, exitCode);
     addZoo(app, exitCode);
     try {
         app.parse(argc, argv);

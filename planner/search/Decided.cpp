@@ -11,6 +11,38 @@ constexpr std::size_t index(std::int32_t value) {
 
 } // namespace
 
+PlacementCounts countPlacements(const DecisionSpace& space, const std::vector<std::vector<ChosenRun>>& runs) {
+    PlacementCounts counts;
+    for (std::size_t g = 0; g < runs.size(); ++g) {
+        const Bundle& front = space.groups()[g].front();
+        for (const ChosenRun& run : runs[g]) {
+            const bool coalesced = run.choice.variant != BundleChoice::kSeparate;
+            const CoalescedVariant* variant = coalesced ? &front.variants[index(run.choice.variant)] : nullptr;
+            for (std::size_t u = 0; u < front.units.size(); ++u) {
+                const Unit& unit = front.units[u];
+                const std::int32_t p = coalesced ? variant->placements[u] : run.choice.placements[u];
+                const contract::Placement& placement =
+                    space.classes()[index(unit.classes.front())].placements[index(p)];
+                const std::int64_t operators = run.count * static_cast<std::int64_t>(unit.operators.size());
+                switch (placement.kind) {
+                case contract::PlacementKind::Replicate:
+                    counts.replicate += operators;
+                    break;
+                case contract::PlacementKind::Keep:
+                    counts.keep += operators;
+                    break;
+                case contract::PlacementKind::Shard:
+                    counts.shard += operators;
+                    counts.split += placement.isSplit() ? operators : 0;
+                    break;
+                }
+                counts.coalesced += coalesced && variant->members[u] ? operators : 0;
+            }
+        }
+    }
+    return counts;
+}
+
 Decided decide(const DecisionSpace& space, const std::vector<std::vector<ChosenRun>>& runs) {
     const auto& operators = space.request().graph->operators;
     Decided decided{std::vector<std::int32_t>(operators.size(), 0),

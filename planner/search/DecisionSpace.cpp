@@ -74,7 +74,8 @@ contract::Result<DecisionSpace> DecisionSpace::create(const PlanRequest& given) 
         return tl::unexpected(done.error());
     if (auto done = space.chooseBatches(); !done)
         return tl::unexpected(done.error());
-    space.resolveRecompute();
+    if (auto done = space.resolveRecompute(); !done)
+        return tl::unexpected(done.error());
     space.buildClasses();
     space.buildGroups();
     space.buildSample();
@@ -218,18 +219,28 @@ contract::Result<void> DecisionSpace::chooseBatches() {
     return {};
 }
 
-void DecisionSpace::resolveRecompute() {
+contract::Result<void> DecisionSpace::resolveRecompute() {
     const auto& operators = m_request.graph->operators;
     m_recompute.assign(operators.size(), {true, false});
+    std::vector<bool> used(m_request.recomputePins.size(), false);
     for (std::size_t i = 0; i < operators.size(); ++i) {
         if (operators[i].block < 0)
             continue;
         m_recompute[i] = {m_request.recompute != RecomputePolicy::On, m_request.recompute != RecomputePolicy::Off};
-        for (const RecomputePin& pin : m_request.recomputePins) {
-            if (globMatches(pin.pattern, operators[i].blockName))
-                m_recompute[i] = {!pin.recompute, pin.recompute};
+        for (std::size_t p = 0; p < used.size(); ++p) {
+            const RecomputePin& pin = m_request.recomputePins[p];
+            if (!globMatches(pin.pattern, operators[i].blockName))
+                continue;
+            used[p] = true;
+            m_recompute[i] = {!pin.recompute, pin.recompute};
         }
     }
+    for (std::size_t p = 0; p < used.size(); ++p) {
+        if (!used[p])
+            return contract::usageError(fmt::format("recompute pin \"{}\" matches no block of {}",
+                                                    m_request.recomputePins[p].pattern, m_request.graph->name));
+    }
+    return {};
 }
 
 std::string DecisionSpace::classKey(std::int32_t index) const {

@@ -101,7 +101,7 @@ private:
     explicit DecisionSpace(const PlanRequest& request, const contract::Preset& preset);
     contract::Result<void> resolvePlacements();
     contract::Result<void> chooseBatches();
-    void resolveRecompute();
+    contract::Result<void> resolveRecompute();
     void buildClasses();
     void buildGroups();
     void addVariants(Bundle& bundle) const;

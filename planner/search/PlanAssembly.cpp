@@ -7,7 +7,6 @@ namespace shardscope::planner {
 
 using contract::Category;
 using contract::Ledger;
-using contract::PlacementKind;
 
 namespace {
 
@@ -73,27 +72,15 @@ private:
             planned.cost = m_space.pricer().price(facts, table().forwardSeconds(static_cast<std::int32_t>(i)),
                                                   table().situation(c, recompute));
             const PlacementBytes& bytes = facts.bytes;
-            m_result->counts.coalesced += planned.coalesced ? 1 : 0;
             planned.cost.memory[Category::Parameters] = bytes.state.parameters;
             planned.cost.memory[Category::Gradients] = bytes.state.gradients;
             planned.cost.memory[Category::Optimizer] = bytes.state.optimizer;
             planned.cost.memory[Category::Activations] = table().keptBytes(c, recompute);
             planned.cost.memory[Category::Gathered] = bytes.slot.gatheredBytes;
             planned.cost.memory[Category::Unreduced] = bytes.slot.unreducedBytes;
-            switch (planned.placement.kind) {
-            case PlacementKind::Replicate:
-                ++m_result->counts.replicate;
-                break;
-            case PlacementKind::Keep:
-                ++m_result->counts.keep;
-                break;
-            case PlacementKind::Shard:
-                ++m_result->counts.shard;
-                m_result->counts.split += planned.placement.isSplit() ? 1 : 0;
-                break;
-            }
             m_result->operators.push_back(std::move(planned));
         }
+        m_result->counts = countPlacements(m_space, m_outcome.best.runs);
         for (const Decided::CoalescedBlock& block : m_decided.blocks)
             shareOut(block);
     }
@@ -210,6 +197,16 @@ private:
 };
 
 } // namespace
+
+std::int32_t recomputedBlocks(const PlanResult& plan) {
+    std::int32_t block = -1, recomputed = 0;
+    for (const PlannedOperator& planned : plan.operators) {
+        const std::int32_t own = plan.request.graph->operators[index(planned.op)].block;
+        recomputed += own != block && planned.recompute ? 1 : 0;
+        block = own;
+    }
+    return recomputed;
+}
 
 PlanResultPointer assemblePlan(const PlanSearch& search, std::int64_t limitBytes, const SearchOutcome& outcome,
                                double solveMilliseconds) {

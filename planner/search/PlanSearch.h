@@ -115,6 +115,7 @@ struct Decided {
     };
     std::vector<CoalescedBlock> blocks;
 };
+PlacementCounts countPlacements(const DecisionSpace& space, const std::vector<std::vector<ChosenRun>>& runs);
 Decided decide(const DecisionSpace& space, const std::vector<std::vector<ChosenRun>>& runs);
 
 /// State and transient bytes that a choice really reaches; at most those of its thresholds.

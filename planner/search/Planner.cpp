@@ -31,21 +31,27 @@ public:
         Frontier frontier;
         frontier.smallestFeasibleBytes = m_search.smallestFeasibleBytes();
         frontier.largestUsefulBytes = std::max(largestBudget(), frontier.smallestFeasibleBytes);
-        for (std::int32_t i = 0; i < points && !budget.stop.stop_requested(); ++i) {
-            const double share = points > 1 ? static_cast<double>(i) / (points - 1) : 0;
-            const double low = static_cast<double>(frontier.smallestFeasibleBytes);
-            const double high = static_cast<double>(frontier.largestUsefulBytes);
-            const double at = high > kWideRange * low ? low * std::pow(high / low, share) : low + share * (high - low);
-            const std::int64_t limit = i == 0            ? frontier.smallestFeasibleBytes
-                                       : i + 1 == points ? frontier.largestUsefulBytes
-                                                         : static_cast<std::int64_t>(at);
-            const PlanResultPointer plan = solve(limit, budget);
-            if (plan->cancelled)
+        std::vector<FrontierPoint> budgets = wantedBudgets(frontier, points);
+        for (const PlanSearch::Supported& supported :
+             m_search.supportedBudgets(frontier.largestUsefulBytes, budget.stop)) {
+            if (supported.peak >= frontier.smallestFeasibleBytes)
+                addBudget(budgets, supported.peak, true);
+        }
+        std::stable_sort(budgets.begin(), budgets.end(),
+                         [](const FrontierPoint& a, const FrontierPoint& b) { return a.memoryBytes < b.memoryBytes; });
+        // What fits a budget fits every larger one, so each search starts from the plan before.
+        Incumbent known;
+        for (FrontierPoint& point : budgets) {
+            const SearchOutcome outcome = m_search.search(point.memoryBytes, budget, known);
+            if (outcome.cancelled)
                 break;
-            frontier.points.push_back({plan->limitBytes, plan->peakBytes, plan->samplesPerSecond, plan->stepSeconds,
-                                       plan->training.microBatch, plan->certificate.gap, plan->counts});
+            if (!outcome.best.table)
+                continue;
+            known = outcome.best;
+            fill(point, outcome);
+            frontier.points.push_back(point);
             if (progress)
-                progress(static_cast<double>(i + 1) / points);
+                progress(static_cast<double>(&point - budgets.data() + 1) / static_cast<double>(budgets.size()));
         }
         return frontier;
     }
@@ -55,6 +61,37 @@ public:
     }
 
 private:
+    /// From the smallest feasible to the largest useful budget, in equal steps or by equal factors.
+    static std::vector<FrontierPoint> wantedBudgets(const Frontier& range, std::int32_t points) {
+        const auto low = static_cast<double>(range.smallestFeasibleBytes);
+        const auto high = static_cast<double>(range.largestUsefulBytes);
+        std::vector<FrontierPoint> budgets;
+        for (std::int32_t i = 0; i < points; ++i) {
+            const double share = points > 1 ? static_cast<double>(i) / (points - 1) : 0;
+            const double at = high > kWideRange * low ? low * std::pow(high / low, share) : low + share * (high - low);
+            addBudget(budgets,
+                      i == 0            ? range.smallestFeasibleBytes
+                      : i + 1 == points ? range.largestUsefulBytes
+                                        : static_cast<std::int64_t>(at),
+                      false);
+        }
+        return budgets;
+    }
+    static void addBudget(std::vector<FrontierPoint>& budgets, std::int64_t bytes, bool supported) {
+        FrontierPoint& point = budgets.emplace_back();
+        point.memoryBytes = bytes;
+        point.supported = supported;
+    }
+    void fill(FrontierPoint& point, const SearchOutcome& outcome) const {
+        const Incumbent& best = outcome.best;
+        point.peakBytes = best.peak;
+        point.stepSeconds = static_cast<double>(best.time) * 1e-12;
+        point.samplesPerSecond = static_cast<double>(best.product() * m_search.space().ranks()) / point.stepSeconds;
+        point.microBatch = best.table->batch().samples;
+        const double value = static_cast<double>(best.product()) / static_cast<double>(best.time);
+        point.gap = outcome.proven ? 0 : std::max(0.0, 1 - value / outcome.upperBound);
+        point.counts = countPlacements(m_search.space(), best.runs);
+    }
     /// max(device memory, what plain data parallelism needs at its smallest batch and some more), so that the whole way
     /// from everything sharded to everything replicated can be walked; at most four devices' memory.
     std::int64_t largestBudget() const {
@@ -79,32 +116,18 @@ private:
 
 } // namespace
 
+SearchBudget interactiveBudget() {
+    constexpr std::int64_t kWork = 200'000; // about 5 ms
+    SearchBudget budget;
+    budget.workLimit = kWork;
+    return budget;
+}
+
 contract::Result<std::shared_ptr<const Planner>> Planner::create(const PlanRequest& request) {
     auto space = DecisionSpace::create(request);
     if (!space)
         return tl::unexpected(space.error());
     return std::make_shared<const ExactPlanner>(std::move(*space));
-}
-
-std::vector<Baseline> solveBaselines(const PlanRequest& request, std::int64_t limitBytes, const SearchBudget& budget) {
-    using contract::Placement;
-    using contract::PlacementKind;
-    const std::pair<const char*, Placement> policies[] = {
-        {"DDP", {}}, {"ZeRO-2", {PlacementKind::Keep, 1, 1, {}}}, {"FSDP", {PlacementKind::Shard, 1, 1, {}}}};
-    std::vector<Baseline> baselines;
-    for (const auto& [name, placement] : policies) {
-        PlanRequest fixed = request;
-        fixed.pins = {{"*", placement}};
-        const auto planner = Planner::create(fixed);
-        if (!planner)
-            continue;
-        const PlanResultPointer plan = (*planner)->solve(limitBytes, budget);
-        if (plan->cancelled)
-            break;
-        baselines.push_back({name, plan->feasible, plan->peakBytes, plan->samplesPerSecond, plan->stepSeconds,
-                             plan->training.microBatch, plan->smallestFeasibleBytes});
-    }
-    return baselines;
 }
 
 } // namespace shardscope::planner

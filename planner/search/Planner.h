@@ -70,6 +70,10 @@ struct SearchBudget {
     std::stop_token stop{};
 };
 
+/// For an answer that follows the mouse: stops after work that takes a few milliseconds, with a certified gap where the
+/// proof takes longer. Deterministic.
+SearchBudget interactiveBudget();
+
 /// Bytes and seconds of one operator under its decision; per device and per step.
 struct OperatorCost {
     contract::Ledger memory; ///< parameters, gradients, optimizer, activations (kept), gathered + unreduced (its slot)
@@ -129,6 +133,8 @@ struct PlanResult {
     contract::Certificate certificate;
     double solveMilliseconds = 0; ///< shown, never written to a plan file
 };
+/// How many blocks of a feasible plan are recomputed.
+std::int32_t recomputedBlocks(const PlanResult& plan);
 using PlanResultPointer = std::shared_ptr<const PlanResult>;
 
 struct FrontierPoint {
@@ -139,17 +145,30 @@ struct FrontierPoint {
     std::int64_t microBatch = 0;
     double gap = 0;
     PlacementCounts counts;
+    bool supported = false; ///< a breakpoint: here the linear relaxation of some batch is met exactly
 };
 
-/// A well-known fixed policy, priced by the same cost model at its own best batch and recomputation.
+/// A well-known policy as a restriction of what the search may choose.
+struct BaselinePolicy {
+    std::string name; ///< "DDP", "ZeRO-2", "FSDP", "HSDP", "OSDP", "OSDP with splitting"
+    std::string what; ///< in a few words
+    PlanRequest request;
+};
+/// Those that make sense on the cluster. Each is open in its batch (unless the request fixes it) and recomputation, and
+/// priced by the full cost model.
+std::vector<BaselinePolicy> baselinePolicies(const PlanRequest& request);
+
+/// A policy's best plan.
 struct Baseline {
-    std::string name;      ///< "DDP", "ZeRO-2", "FSDP"
+    std::string name;
+    std::string what;
     bool feasible = false; ///< under the limit it was asked for
     std::int64_t peakBytes = 0;
     double samplesPerSecond = 0;
     double stepSeconds = 0;
     std::int64_t microBatch = 0;
     std::int64_t smallestFeasibleBytes = 0;
+    PlanResultPointer plan;
 };
 
 /// Beyond this ratio between the ends of a frontier its budgets are spaced by equal factors instead of equal steps.
@@ -183,7 +202,8 @@ public:
     /// The best plan whose peak is at most `limitBytes` (which includes the cluster's reserve).
     virtual PlanResultPointer solve(std::int64_t limitBytes, const SearchBudget& budget = {}) const = 0;
 
-    /// `points` budgets between the smallest feasible and max(device memory, all-replicated at its best batch).
+    /// `points` budgets between the smallest feasible and max(device memory, all-replicated at its best batch), and
+    /// between them the supported ones, at which the linear relaxation of some batch is met exactly.
     /// Cancelled early when `budget.stop` is requested (then fewer points).
     virtual Frontier frontier(std::int32_t points, const SearchBudget& budget = {},
                               const Progress& progress = {}) const = 0;
@@ -195,7 +215,7 @@ public:
     virtual const PlanRequest& request() const = 0;
 };
 
-/// DDP (all replicate), ZeRO-2 (all keep), FSDP (all shard) under the same limit.
+/// Every policy of baselinePolicies() under the same limit.
 std::vector<Baseline> solveBaselines(const PlanRequest& request, std::int64_t limitBytes,
                                      const SearchBudget& budget = {});
 

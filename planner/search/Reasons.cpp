@@ -4,6 +4,7 @@
 #include "runtime/contract/Bytes.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace shardscope::planner {
 
@@ -65,6 +66,31 @@ std::optional<Flip> findFlip(const Planner& planner, const PlanResult& plan, std
     return flip;
 }
 
+/// Seconds that a coalesced block's communication takes less without one of its operators.
+double leavingSaves(const DecisionSpace& space, const BatchTable& table, const PlanResult& plan, std::int32_t op) {
+    const auto& operators = space.request().graph->operators;
+    std::vector<OperatorPricer::Member> with, without;
+    for (std::size_t i = 0; i < operators.size(); ++i) {
+        if (operators[i].block != operators[index(op)].block || !plan.operators[i].coalesced)
+            continue;
+        with.push_back({operators[i], plan.operators[i].placement});
+        if (static_cast<std::int32_t>(i) != op)
+            without.push_back({operators[i], plan.operators[i].placement});
+    }
+    for (const BundleGroup& group : space.groups()) {
+        for (const Bundle& bundle : group.members) {
+            if (bundle.units.front().operators.front() > op || bundle.units.back().operators.back() < op ||
+                group.front().variants.empty())
+                continue;
+            const auto seconds = [&](const std::vector<OperatorPricer::Member>& members) {
+                return table.coalescedCost(group.front(), space.pricer().coalesce(members)).exposedSeconds();
+            };
+            return seconds(with) - seconds(without);
+        }
+    }
+    return 0;
+}
+
 } // namespace
 
 std::vector<Reason> explainOperator(const Planner& planner, const PlanSearch& search, const PlanResult& plan,
@@ -82,6 +108,14 @@ std::vector<Reason> explainOperator(const Planner& planner, const PlanSearch& se
     if (batchIndex == space.batches().size())
         return {};
     const BatchTable& table = search.table(batchIndex);
+    const std::vector<Placement>& placements = space.classes()[index(space.operatorClasses()[index(owner)])].placements;
+    const Placement chosen = plan.operators[index(owner)].placement;
+    const auto at = std::find(placements.begin(), placements.end(), chosen);
+    if (at == placements.end())
+        return {};
+    const bool coalesced = plan.operators[index(owner)].coalesced;
+    // A coalesced operator that leaves its collective makes that one shorter; what needs a slot cannot leave.
+    const double saved = coalesced ? leavingSaves(space, table, plan, owner) : 0;
     const auto price = [&](std::size_t placement) {
         UnitPrice total;
         for (std::size_t i = 0; i < operators.size(); ++i) {
@@ -94,17 +128,21 @@ std::vector<Reason> explainOperator(const Planner& planner, const PlanSearch& se
         }
         return total;
     };
-    const std::vector<Placement>& placements = space.classes()[index(space.operatorClasses()[index(owner)])].placements;
-    const Placement chosen = plan.operators[index(owner)].placement;
-    const auto at = std::find(placements.begin(), placements.end(), chosen);
-    if (at == placements.end())
-        return {};
-    const UnitPrice now = price(static_cast<std::size_t>(at - placements.begin()));
+    UnitPrice now = price(static_cast<std::size_t>(at - placements.begin()));
+    if (coalesced) {
+        OperatorCost cost = plan.operators[index(owner)].cost;
+        cost.exposedGatherSeconds = cost.exposedReduceSeconds = 0;
+        now.picoseconds = std::llround((cost.stepSeconds() + saved) * 1e12);
+    }
 
     std::vector<Reason> reasons;
     for (std::size_t p = 0; p < placements.size(); ++p) {
         if (placements[p] == chosen ||
             (placements[p].kind == chosen.kind && placements[p].kind == contract::PlacementKind::Shard))
+            continue;
+        if (placements[p].held && plan.training.accumulate == 1)
+            continue;
+        if (coalesced && space.classes()[index(space.operatorClasses()[index(owner)])].facts[p].bytes.slot.total() > 0)
             continue;
         const UnitPrice other = price(p);
         const Reason reason{placements[p], other.bytes - now.bytes,

@@ -4,70 +4,121 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 namespace shardscope::planner {
 
 namespace {
 
-struct Candidate {
-    std::string change;
-    PlanRequest request;
+struct Change {
+    std::string text;
     bool changesNumerics = false;
+    std::string what; ///< two changes of the same thing make no pair
+    std::function<void(PlanRequest&)> apply;
 };
 
-std::vector<Candidate> candidates(const PlanRequest& request) {
-    std::vector<Candidate> list;
-    const auto add = [&](std::string change, bool numerics, auto edit) {
-        PlanRequest changed = request;
-        edit(changed);
-        list.push_back({std::move(change), std::move(changed), numerics});
-    };
+void addPlacementChanges(const PlanRequest& request, std::vector<Change>& changes) {
     if (!request.pins.empty())
-        add("drop the pins", false, [](PlanRequest& r) { r.pins.clear(); });
-    if (!request.allowShard || !request.allowKeep)
-        add("allow every placement", false,
-            [](PlanRequest& r) { r.allowReplicate = r.allowKeep = r.allowShard = true; });
-    if (request.recompute == contract::RecomputePolicy::Off || !request.recomputePins.empty())
-        add("recompute auto", false, [](PlanRequest& r) {
-            r.recompute = contract::RecomputePolicy::Auto;
-            r.recomputePins.clear();
-        });
-    if (request.microBatch > 1 && request.globalBatch == 0)
-        add("batch 1", false, [](PlanRequest& r) { r.microBatch = 1; });
-    if (request.globalBatch > 0 && (request.microBatch > 0 || request.accumulate > 0))
-        add("micro-batch and accumulation auto", false, [](PlanRequest& r) { r.microBatch = r.accumulate = 0; });
+        changes.push_back({"drop the pins", false, "pins", [](PlanRequest& r) { r.pins.clear(); }});
+    if (!request.allowShard || !request.allowKeep || !request.allowWorldGroup)
+        changes.push_back({"allow every placement", false, "placements", [](PlanRequest& r) {
+                               r.allowReplicate = r.allowKeep = r.allowShard = true;
+                               r.allowWorldGroup = r.allowNodeGroup = true;
+                           }});
+    if (request.coalescing == Coalescing::Always)
+        changes.push_back(
+            {"coalescing auto", false, "coalescing", [](PlanRequest& r) { r.coalescing = Coalescing::Auto; }});
     if (request.slices != std::vector<std::int32_t>{1, 2, 4, 8, 16})
-        add("slices 1,2,4,8,16", false, [](PlanRequest& r) { r.slices = {1, 2, 4, 8, 16}; });
-    const contract::Cluster& cluster = request.cluster;
-    if (request.globalBatch == 0)
-        add(fmt::format("devices {}", 2 * cluster.devices()), false,
-            [](PlanRequest& r) { r.cluster.nodes > 1 ? r.cluster.nodes *= 2 : r.cluster.devicesPerNode *= 2; });
-    if (!cluster.isCpu) {
-        for (const char* precision : {"bf16-adam8bit", "bf16-pure-adam"}) {
-            if (request.precision != precision && cluster.device.flopsBf16 > 0)
-                add(fmt::format("precision {}", precision), true, [&](PlanRequest& r) { r.precision = precision; });
+        changes.push_back({"slices 1,2,4,8,16", false, "slices", [](PlanRequest& r) { r.slices = {1, 2, 4, 8, 16}; }});
+    else
+        changes.push_back(
+            {"slices up to 64", false, "slices", [](PlanRequest& r) { r.slices = {1, 2, 4, 8, 16, 32, 64}; }});
+    if (request.prefetchDepth > 0)
+        changes.push_back({"no prefetch", false, "prefetch", [](PlanRequest& r) { r.prefetchDepth = 0; }});
+}
+
+void addActivationChanges(const PlanRequest& request, std::vector<Change>& changes) {
+    if (request.recompute == contract::RecomputePolicy::Off || !request.recomputePins.empty())
+        changes.push_back({"recompute auto", false, "recompute", [](PlanRequest& r) {
+                               r.recompute = contract::RecomputePolicy::Auto;
+                               r.recomputePins.clear();
+                           }});
+    if (request.microBatch > 1 && request.globalBatch == 0)
+        changes.push_back({"batch 1", false, "batch", [](PlanRequest& r) { r.microBatch = 1; }});
+    if (request.globalBatch > 0 && (request.microBatch > 0 || request.accumulate > 0))
+        changes.push_back({"micro-batch and accumulation auto", false, "batch",
+                           [](PlanRequest& r) { r.microBatch = r.accumulate = 0; }});
+    // Our CPU runtime computes the loss in one piece.
+    if (!request.cluster.isCpu && request.mode == CostMode::Full) {
+        for (const std::int64_t chunks : {4, 16}) {
+            if (chunks > request.lossChunks)
+                changes.push_back({fmt::format("loss in {} chunks", chunks), false, "loss",
+                                   [chunks](PlanRequest& r) { r.lossChunks = chunks; }});
         }
     }
-    if (request.graph->sequence >= 256) {
-        if (const auto shorter = withSequence(request.graph, request.graph->sequence / 2))
-            add(fmt::format("sequence {}", request.graph->sequence / 2), true,
-                [&](PlanRequest& r) { r.graph = *shorter; });
+}
+
+void addOtherChanges(const PlanRequest& request, std::vector<Change>& changes) {
+    if (request.globalBatch == 0)
+        changes.push_back(
+            {fmt::format("devices {}", 2 * request.cluster.devices()), false, "devices",
+             [](PlanRequest& r) { r.cluster.nodes > 1 ? r.cluster.nodes *= 2 : r.cluster.devicesPerNode *= 2; }});
+    if (!request.cluster.isCpu && request.cluster.device.flopsBf16 > 0) {
+        for (const char* precision : {"bf16-adam8bit", "bf16-pure-adam"}) {
+            if (request.precision != precision)
+                changes.push_back({fmt::format("precision {}", precision), true, "precision",
+                                   [precision](PlanRequest& r) { r.precision = precision; }});
+        }
     }
-    return list;
+    for (const std::int64_t divisor : {2, 4}) {
+        const std::int64_t sequence = request.graph->sequence / divisor;
+        if (sequence < 128)
+            continue;
+        if (const auto shorter = withSequence(request.graph, sequence))
+            changes.push_back({fmt::format("sequence {}", sequence), true, "sequence",
+                               [graph = *shorter](PlanRequest& r) { r.graph = graph; }});
+    }
 }
 
 } // namespace
 
 std::vector<Remedy> findRemedies(const PlanRequest& request, std::int64_t limitBytes, const SearchBudget& budget) {
+    std::vector<Change> changes;
+    addPlacementChanges(request, changes);
+    addActivationChanges(request, changes);
+    addOtherChanges(request, changes);
+
     std::vector<Remedy> remedies;
-    for (Candidate& candidate : candidates(request)) {
-        const auto planner = Planner::create(candidate.request);
+    const auto verify = [&](std::string text, PlanRequest changed, bool numerics, bool isPair) {
+        const auto planner = Planner::create(changed);
         if (!planner)
-            continue;
+            return false;
         const PlanResultPointer plan = (*planner)->solve(limitBytes, budget);
         if (plan->feasible)
-            remedies.push_back({std::move(candidate.change), std::move(candidate.request), plan->peakBytes,
-                                plan->samplesPerSecond, candidate.changesNumerics});
+            remedies.push_back(
+                {std::move(text), std::move(changed), plan->peakBytes, plan->samplesPerSecond, numerics, isPair});
+        return plan->feasible;
+    };
+    std::vector<const Change*> insufficient;
+    for (const Change& change : changes) {
+        if (budget.stop.stop_requested())
+            return remedies;
+        PlanRequest changed = request;
+        change.apply(changed);
+        if (!verify(change.text, std::move(changed), change.changesNumerics, false))
+            insufficient.push_back(&change);
+    }
+    for (std::size_t i = 0; i < insufficient.size(); ++i) {
+        for (std::size_t j = i + 1; j < insufficient.size() && !budget.stop.stop_requested(); ++j) {
+            const Change& a = *insufficient[i];
+            const Change& b = *insufficient[j];
+            if (a.what == b.what)
+                continue;
+            PlanRequest changed = request;
+            b.apply(changed); // a shorter sequence replaces the graph, the rest does not depend on order
+            a.apply(changed);
+            verify(a.text + ", " + b.text, std::move(changed), a.changesNumerics || b.changesNumerics, true);
+        }
     }
     std::stable_sort(remedies.begin(), remedies.end(), [](const Remedy& a, const Remedy& b) {
         if (a.changesNumerics != b.changesNumerics)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Planning at one budget with every batch size open, on one core: from nothing (reading apart), and again at 200
-// budgets as a moving slider asks for them. Processor time of the thread, so that other load does not count.
+// budgets as a moving slider asks for them, with the work limit that the window uses. Then frontiers of 512 points:
+// quick ones with a certified gap, and proven ones. Processor time of the thread, so that other load does not count.
 #include "planner/cluster/Clusters.h"
 #include "planner/readers/Readers.h"
 #include "planner/search/Planner.h"
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <string>
 #include <vector>
 
 using namespace shardscope;
@@ -26,24 +28,27 @@ double percentile(std::vector<double> values, double fraction) {
     return values[static_cast<std::size_t>(fraction * static_cast<double>(values.size() - 1))];
 }
 
-bool measure(const char* graphName, const char* clusterName) {
-    const auto graph = planner::openGraph(graphName);
-    const auto cluster = planner::openCluster(clusterName);
-    if (!graph || !cluster) {
-        fmt::print(stderr, "{} on {} cannot be opened\n", graphName, clusterName);
-        return false;
-    }
-    planner::PlanRequest request;
-    request.graph = *graph;
-    request.cluster = *cluster;
-    const std::int64_t device = cluster->device.memoryBytes;
+struct Setting {
+    std::string cluster;
+    std::string devices;
+};
 
+planner::PlanRequest requestFor(const std::string& graph, const Setting& setting) {
+    planner::PlanRequest request;
+    request.graph = planner::openGraph(graph).value();
+    request.cluster = planner::openCluster(setting.cluster, setting.devices).value();
+    return request;
+}
+
+void measureReplans(const std::string& graphName, const Setting& setting) {
+    const planner::PlanRequest request = requestFor(graphName, setting);
+    const std::int64_t device = request.cluster.device.memoryBytes;
     std::vector<double> cold;
     std::int64_t smallest = 0;
-    for (int i = 0; i < 9; ++i) {
+    for (int i = 0; i < 5; ++i) {
         const double begin = threadMilliseconds();
         const auto fresh = planner::Planner::create(request);
-        const auto plan = (*fresh)->solve(device);
+        const auto plan = (*fresh)->solve(device, planner::interactiveBudget());
         cold.push_back(threadMilliseconds() - begin);
         smallest = plan->smallestFeasibleBytes;
     }
@@ -55,28 +60,60 @@ bool measure(const char* graphName, const char* clusterName) {
     const std::int64_t largest = std::max(device, smallest * 3 / 2);
     for (int i = 0; i < kBudgets; ++i) {
         const double begin = threadMilliseconds();
-        const auto plan = planner->solve(smallest + (largest - smallest) / (kBudgets - 1) * i);
+        const auto plan =
+            planner->solve(smallest + (largest - smallest) / (kBudgets - 1) * i, planner::interactiveBudget());
         warm.push_back(threadMilliseconds() - begin);
         proven += plan->certificate.provenOptimal ? 1 : 0;
         gap = std::max(gap, plan->certificate.gap);
     }
-    fmt::print("{:<18} {:<18} {:>10.2f} {:>10.2f} {:>10.2f} {:>9} {:>10.1e}\n", graphName, clusterName,
+    fmt::print("{:<26} {:<18} {:>5} {:>9.2f} {:>9.2f} {:>9.2f} {:>9} {:>10.1e}\n", graphName,
+               setting.cluster + (setting.devices.empty() ? "" : " " + setting.devices), request.cluster.devices(),
                percentile(cold, 0.5), percentile(warm, 0.5), percentile(warm, 0.99),
                fmt::format("{}/{}", proven, kBudgets), gap);
-    return true;
+}
+
+void measureFrontier(const std::string& graphName, const Setting& setting, double tolerance) {
+    const auto planner = *planner::Planner::create(requestFor(graphName, setting));
+    planner::SearchBudget budget;
+    budget.tolerance = tolerance;
+    const double begin = threadMilliseconds();
+    double last = begin, longest = 0;
+    const planner::Frontier frontier = planner->frontier(512, budget, [&](double) {
+        const double now = threadMilliseconds();
+        longest = std::max(longest, now - last);
+        last = now;
+    });
+    const double total = threadMilliseconds() - begin;
+    double gap = 0;
+    std::size_t supported = 0;
+    for (const planner::FrontierPoint& point : frontier.points) {
+        gap = std::max(gap, point.gap);
+        supported += point.supported ? 1 : 0;
+    }
+    fmt::print("{:<26} {:<18} {:>9.0e} {:>9.1f} {:>12.2f} {:>8} {:>10} {:>10.1e}\n", graphName,
+               setting.cluster + (setting.devices.empty() ? "" : " " + setting.devices), tolerance, total, longest,
+               frontier.points.size() - supported, supported, gap);
 }
 
 } // namespace
 
-int main() {
-    fmt::print("{:<18} {:<18} {:>10} {:>10} {:>10} {:>9} {:>10}\n", "graph", "cluster", "first ms", "p50 ms", "p99 ms",
-               "proven", "worst gap");
-    bool done = measure("gpt2-xl", "8x-titan-pcie3");
-    for (const auto& [graph, cluster] : {std::pair{"gpt2-xl", "8x-a100-80g"},
-                                         {"llama-3.1-8b", "2x8-h100"},
-                                         {"gpt3-175b", "16x8-h100"},
-                                         {"llama-3.1-405b", "64x8-h100"},
-                                         {"qwen3-4b", "4x-rtx4090-pcie4"}})
-        done = measure(graph, cluster) && done;
-    return done ? 0 : 1;
+int main(int argc, char** argv) {
+    const std::vector<Setting> settings{{"8x-titan-pcie3", ""}, {"4x-rtx4090-pcie4", ""}, {"8x-a100-80g", ""},
+                                        {"2x8-h100", ""},       {"64x8-h100", ""},        {"64x8-h100", "128x8"}};
+    fmt::print("{:<26} {:<18} {:>5} {:>9} {:>9} {:>9} {:>9} {:>10}\n", "graph", "cluster", "ranks", "first ms", "p50 ms",
+               "p99 ms", "proven", "worst gap");
+    for (const planner::ZooEntry& graph : planner::bundledGraphs()) {
+        if (argc > 1 && graph.name != argv[1])
+            continue;
+        for (const Setting& setting : settings)
+            measureReplans(graph.name, setting);
+    }
+    fmt::print("\n{:<26} {:<18} {:>9} {:>9} {:>12} {:>8} {:>10} {:>10}\n", "frontier", "cluster", "tolerance", "ms",
+               "slowest ms", "points", "supported", "worst gap");
+    for (const double tolerance : {1e-4, 0.0}) {
+        measureFrontier("gpt3-175b", {"16x8-h100", ""}, tolerance);
+        measureFrontier("gpt3-175b", {"64x8-h100", "128x8"}, tolerance);
+        measureFrontier("gpt2-xl", {"8x-titan-pcie3", ""}, tolerance);
+    }
+    return 0;
 }
