@@ -16,12 +16,8 @@ constexpr std::size_t kMaximumPoints = 1'000'000;
 BlockCore::BlockCore(const BatchTable& table, Limits limits) : m_table(table), m_limits(std::move(limits)) {}
 
 Int128 BlockCore::weight(std::int64_t bytes, std::int64_t time) const {
-    return static_cast<Int128>(m_limits.multiplier.bytes) * time +
-           static_cast<Int128>(m_limits.multiplier.time) * bytes;
-}
-
-bool BlockCore::mayUse(const GroupTable& group, bool recompute) const {
-    return recompute ? m_table.mayRecompute(group, m_limits.live) : group.allowed[0];
+    return static_cast<Int128>(m_limits.branch->multiplier.bytes) * time +
+           static_cast<Int128>(m_limits.branch->multiplier.time) * bytes;
 }
 
 std::optional<Int128> BlockCore::leastWeight(const GroupTable& group, bool recompute) const {
@@ -52,10 +48,33 @@ std::optional<Int128> BlockCore::leastWeight(const GroupTable& group, bool recom
     return least;
 }
 
-std::optional<Int128> BlockCore::leastWeight(const GroupTable& group) const {
+std::vector<BlockCore::Part> BlockCore::makeParts() const {
+    std::vector<Part> parts;
+    for (std::size_t g = 0; g < m_table.groups().size(); ++g) {
+        const GroupTable& group = m_table.groups()[g];
+        const UnitOption* fixed = nullptr;
+        for (const Branch::Fixed& given : m_limits.branch->fixed)
+            fixed = given.group == g ? &given.option : fixed;
+        const std::int32_t recomputed = m_limits.branch->recomputed[g];
+        if (recomputed == Branch::kOpen) {
+            parts.push_back({g, group.count, {group.allowed[0], m_table.mayRecompute(group, m_limits.live)}, fixed});
+            continue;
+        }
+        if (recomputed < group.count)
+            parts.push_back({g, group.count - recomputed, {true, false}, nullptr});
+        if (recomputed > 0)
+            parts.push_back({g, recomputed, {false, true}, nullptr});
+    }
+    return parts;
+}
+
+std::optional<Int128> BlockCore::leastWeight(const Part& part) const {
+    const GroupTable& group = m_table.groups()[part.group];
+    if (part.fixed != nullptr)
+        return weight(group.kept[0] + part.fixed->bytes, part.fixed->time[0]);
     std::optional<Int128> least;
     for (const bool recompute : {false, true}) {
-        if (!mayUse(group, recompute))
+        if (!part.mayUse[recompute])
             continue;
         const std::optional<Int128> w = leastWeight(group, recompute);
         if (w && (!least || *w < *least))
@@ -65,21 +84,22 @@ std::optional<Int128> BlockCore::leastWeight(const GroupTable& group) const {
 }
 
 BlockCore::Outcome BlockCore::build() {
+    m_parts = makeParts();
     std::vector<Int128> least;
-    m_allowance = weight(m_limits.capacity, m_limits.time);
-    for (const GroupTable& group : m_table.groups()) {
-        const std::optional<Int128> w = leastWeight(group);
+    Int128 allowance = weight(m_limits.capacity, m_limits.time);
+    for (const Part& part : m_parts) {
+        const std::optional<Int128> w = leastWeight(part);
         if (!w)
             return Outcome::NothingBetter;
         least.push_back(*w);
-        m_allowance -= group.count * *w;
+        allowance -= part.count * *w;
     }
-    if (m_allowance < 0)
+    if (allowance < 0)
         return Outcome::NothingBetter;
     std::vector<KnapsackGroup> groups;
-    for (std::size_t g = 0; g < least.size(); ++g) {
-        KnapsackGroup group{m_table.groups()[g].count, {}};
-        composeGroup(m_table.groups()[g], least[g], group.options, m_choices.emplace_back());
+    for (std::size_t i = 0; i < m_parts.size(); ++i) {
+        KnapsackGroup group{m_parts[i].count, {}};
+        compose(m_parts[i], least[i] + allowance, group.options, m_choices.emplace_back());
         if (m_stopped)
             return Outcome::Stopped;
         groups.push_back(std::move(group));
@@ -91,11 +111,16 @@ BlockCore::Outcome BlockCore::build() {
     return Outcome::Built;
 }
 
-void BlockCore::composeGroup(const GroupTable& group, Int128 least, std::vector<KnapsackOption>& options,
-                             std::vector<BundleChoice>& choices) {
-    const Int128 ceiling = least + m_allowance;
+void BlockCore::compose(const Part& part, Int128 ceiling, std::vector<KnapsackOption>& options,
+                        std::vector<BundleChoice>& choices) {
+    const GroupTable& group = m_table.groups()[part.group];
+    if (part.fixed != nullptr) {
+        options.push_back({group.kept[0] + part.fixed->bytes, part.fixed->time[0]});
+        choices.push_back({false, BundleChoice::kSeparate, {part.fixed->placement}});
+        return;
+    }
     for (const bool recompute : {false, true}) {
-        if (!mayUse(group, recompute))
+        if (!part.mayUse[recompute])
             continue;
         if (group.separateAllowed && !composeSeparate(group, recompute, ceiling, options, choices))
             return;

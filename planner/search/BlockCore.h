@@ -2,8 +2,10 @@
 #pragma once
 
 #include "planner/search/BatchTable.h"
+#include "planner/search/Branching.h"
 #include "planner/search/Knapsack.h"
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <stop_token>
@@ -11,9 +13,9 @@
 
 namespace shardscope::planner {
 
-/// Every choice of every bundle that a solution of at most `time` picoseconds within `capacity` bytes of state and kept
-/// activations can contain: what exceeds the Lagrangian bound at `multiplier` by more than the time leaves is dropped
-/// (reduced-cost fixing), and so is what another choice of the same bundle dominates.
+/// Every choice of every bundle that a solution of a branch of at most `time` picoseconds within `capacity` bytes of
+/// state and kept activations can contain: what exceeds the Lagrangian bound at the branch's multiplier by more than
+/// the time leaves is dropped (reduced-cost fixing), and so is what another choice of the same bundle dominates.
 class BlockCore {
 public:
     struct Limits {
@@ -21,7 +23,7 @@ public:
         std::int64_t slot = 0;
         std::int64_t capacity = 0;
         std::int64_t time = 0; ///< inclusive
-        Slope multiplier;
+        const Branch* branch = nullptr;
         std::int64_t workLimit = 0; ///< 0: none
         std::stop_token stop{};
     };
@@ -31,6 +33,8 @@ public:
 
     Outcome build();
     const Knapsack& knapsack() const { return *m_knapsack; }
+    /// The groups of the knapsack are those of the table, split ones twice.
+    std::size_t tableGroup(std::size_t group) const { return m_parts[group].group; }
     const BundleChoice& choice(std::size_t group, std::size_t option) const { return m_choices[group][option]; }
     std::int64_t work() const { return m_work; }
 
@@ -40,18 +44,26 @@ private:
         std::int32_t parent, option;
     };
 
+    /// Bundles of a group that are decided under the same conditions.
+    struct Part {
+        std::size_t group;
+        std::int32_t count;
+        std::array<bool, 2> mayUse; ///< [recompute]
+        const UnitOption* fixed;
+    };
+
+    std::vector<Part> makeParts() const;
     Int128 weight(std::int64_t bytes, std::int64_t time) const;
-    bool mayUse(const GroupTable& group, bool recompute) const;
     std::optional<Int128> leastWeight(const GroupTable& group, bool recompute) const;
-    std::optional<Int128> leastWeight(const GroupTable& group) const;
-    void composeGroup(const GroupTable& group, Int128 least, std::vector<KnapsackOption>& options,
-                      std::vector<BundleChoice>& choices);
+    std::optional<Int128> leastWeight(const Part& part) const;
+    void compose(const Part& part, Int128 ceiling, std::vector<KnapsackOption>& options,
+                 std::vector<BundleChoice>& choices);
     bool composeSeparate(const GroupTable& group, bool recompute, Int128 ceiling, std::vector<KnapsackOption>& options,
                          std::vector<BundleChoice>& choices);
 
     const BatchTable& m_table;
     Limits m_limits;
-    Int128 m_allowance = 0;
+    std::vector<Part> m_parts;
     std::optional<Knapsack> m_knapsack;
     std::vector<std::vector<BundleChoice>> m_choices;
     std::int64_t m_work = 0;

@@ -72,30 +72,38 @@ struct BlockRelaxation::Builder {
         return true;
     }
 
+    void addWays(const GroupTable& group, bool recompute, std::vector<KnapsackOption>& options,
+                 std::vector<Way>& ways) {
+        if (group.separateAllowed)
+            addSeparate(group, recompute, options, ways);
+        for (std::size_t v = 0; v < group.variants.size(); ++v) {
+            const VariantOption& variant = group.variants[v];
+            if (variant.slot > slot)
+                continue;
+            ways.push_back({recompute, static_cast<std::int32_t>(v), options.size(), {}, {}});
+            options.push_back({group.kept[recompute] + variant.bytes, variant.time[recompute]});
+        }
+    }
+
     void addGroup(const GroupTable& group, std::vector<KnapsackOption>& options, std::vector<Way>& ways) {
         for (const bool recompute : {false, true}) {
-            if (!(recompute ? table.mayRecompute(group, live) : group.allowed[0]))
-                continue;
-            if (group.separateAllowed)
-                addSeparate(group, recompute, options, ways);
-            for (std::size_t v = 0; v < group.variants.size(); ++v) {
-                const VariantOption& variant = group.variants[v];
-                if (variant.slot > slot)
-                    continue;
-                ways.push_back({recompute, static_cast<std::int32_t>(v), options.size(), {}, {}});
-                options.push_back({group.kept[recompute] + variant.bytes, variant.time[recompute]});
-            }
+            if (recompute ? table.mayRecompute(group, live) : group.allowed[0])
+                addWays(group, recompute, options, ways);
         }
     }
 };
 
 std::shared_ptr<const BlockRelaxation> BlockRelaxation::create(const BatchTable& table, std::int64_t live,
-                                                               std::int64_t slot) {
+                                                               std::int64_t slot,
+                                                               const std::vector<std::size_t>& without) {
     Builder builder{table, live, slot, {}, {}};
     std::vector<KnapsackGroup> groups;
     std::vector<std::vector<Way>> ways;
     std::int64_t memory = 0;
-    for (const GroupTable& group : table.groups()) {
+    for (std::size_t g = 0; g < table.groups().size(); ++g) {
+        if (std::find(without.begin(), without.end(), g) != without.end())
+            continue;
+        const GroupTable& group = table.groups()[g];
         KnapsackGroup& options = groups.emplace_back(KnapsackGroup{group.count, {}});
         builder.addGroup(group, options.options, ways.emplace_back());
         if (options.options.empty())
@@ -109,6 +117,50 @@ std::shared_ptr<const BlockRelaxation> BlockRelaxation::create(const BatchTable&
     relaxation->m_ways = std::move(ways);
     relaxation->m_memoryBytes = memory;
     return relaxation;
+}
+
+std::shared_ptr<const BlockRelaxation> BlockRelaxation::createSplit(const BatchTable& table, std::int64_t live,
+                                                                    std::int64_t slot,
+                                                                    const std::vector<std::size_t>& without,
+                                                                    const std::vector<std::size_t>& split) {
+    const auto among = [](const std::vector<std::size_t>& list, std::size_t g) {
+        return std::find(list.begin(), list.end(), g) != list.end();
+    };
+    Builder builder{table, live, slot, {}, {}};
+    std::vector<KnapsackGroup> groups;
+    std::vector<Part> parts;
+    std::vector<Way> ways; // nobody asks for the choices of bounds
+    for (std::size_t g = 0; g < table.groups().size(); ++g) {
+        if (among(without, g))
+            continue;
+        const GroupTable& group = table.groups()[g];
+        if (!among(split, g)) {
+            parts.push_back({g, group.count, false, false});
+            builder.addGroup(group, groups.emplace_back(KnapsackGroup{group.count, {}}).options, ways);
+            continue;
+        }
+        for (const bool recompute : {false, true}) {
+            parts.push_back({g, group.count, true, recompute});
+            builder.addWays(group, recompute, groups.emplace_back(KnapsackGroup{group.count, {}}).options, ways);
+        }
+    }
+    auto knapsack = Knapsack::createRelaxation(groups);
+    if (!knapsack)
+        return nullptr;
+    std::shared_ptr<BlockRelaxation> relaxation(new BlockRelaxation(std::move(*knapsack)));
+    relaxation->m_parts = std::move(parts);
+    return relaxation;
+}
+
+std::int64_t BlockRelaxation::splitBound(std::int64_t capacity, const std::vector<std::int32_t>& recomputed,
+                                         Slope& multiplier) const {
+    std::vector<std::int32_t> counts;
+    counts.reserve(m_parts.size());
+    for (const Part& part : m_parts)
+        counts.push_back(!part.isSplit    ? part.count
+                         : part.recompute ? recomputed[part.group]
+                                          : part.count - recomputed[part.group]);
+    return m_knapsack.lowerBound(capacity, counts, multiplier);
 }
 
 BundleChoice BlockRelaxation::choice(std::size_t group, std::size_t option) const {

@@ -15,8 +15,18 @@ namespace shardscope::planner {
 /// exact, and every solution it holds is one of the whole problem.
 class BlockRelaxation {
 public:
-    /// Nothing when some bundle cannot be placed under the bounds.
-    static std::shared_ptr<const BlockRelaxation> create(const BatchTable& table, std::int64_t live, std::int64_t slot);
+    /// Nothing when some bundle cannot be placed under the bounds. `without`: groups to leave out.
+    static std::shared_ptr<const BlockRelaxation> create(const BatchTable& table, std::int64_t live, std::int64_t slot,
+                                                         const std::vector<std::size_t>& without = {});
+
+    /// The same with the blocks of the groups `split` taken apart by whether they are recomputed; see splitBound().
+    static std::shared_ptr<const BlockRelaxation> createSplit(const BatchTable& table, std::int64_t live,
+                                                              std::int64_t slot,
+                                                              const std::vector<std::size_t>& without,
+                                                              const std::vector<std::size_t>& split);
+    /// The linear bound when `recomputed[g]` blocks of each split group g are recomputed.
+    std::int64_t splitBound(std::int64_t capacity, const std::vector<std::int32_t>& recomputed,
+                            Slope& multiplier) const;
 
     const Knapsack& knapsack() const { return m_knapsack; }
     /// What an option of a group of the knapsack decides.
@@ -38,11 +48,19 @@ private:
         std::vector<Move> moves;
     };
     struct Builder;
+    /// A group of the knapsack: all blocks of a group of the table, or those that are (not) recomputed.
+    struct Part {
+        std::size_t group;
+        std::int32_t count; ///< of the whole group
+        bool isSplit;
+        bool recompute;
+    };
 
     explicit BlockRelaxation(Knapsack knapsack) : m_knapsack(std::move(knapsack)) {}
 
     Knapsack m_knapsack;
     std::vector<std::vector<Way>> m_ways; ///< [group]
+    std::vector<Part> m_parts;            ///< of a split relaxation
     std::int64_t m_memoryBytes = 0;
 };
 

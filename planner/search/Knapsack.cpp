@@ -165,6 +165,30 @@ std::int64_t Knapsack::lowerBound(std::int64_t capacity) const {
     return linearBound(findBreak(usable), usable);
 }
 
+std::int64_t Knapsack::lowerBound(std::int64_t capacity, const std::vector<std::int32_t>& counts,
+                                  Slope& multiplier) const {
+    std::int64_t bytes = 0;
+    std::int64_t time = 0;
+    for (std::size_t g = 0; g < groupCount(); ++g) {
+        const Point& least = m_points[m_firstPoint[g]];
+        bytes += least.bytes * counts[g];
+        time += least.time * counts[g];
+    }
+    multiplier = {0, 1};
+    if (bytes > capacity)
+        return kInfeasibleTime;
+    for (const Segment& segment : m_segments) {
+        const std::int64_t wanted = segment.bytes * counts[segment.group];
+        if (wanted > capacity - bytes) {
+            multiplier = segment.slope();
+            return time - multiplyDivideDown(segment.time, capacity - bytes, segment.bytes);
+        }
+        bytes += wanted;
+        time -= segment.time * counts[segment.group];
+    }
+    return time;
+}
+
 Slope Knapsack::multiplier(std::int64_t capacity) const {
     if (capacity < minimumBytes())
         return {0, 1};

@@ -74,6 +74,8 @@ public:
 
     /// The linear bound, rounded up to what integers can reach; kInfeasibleTime when nothing fits. O(log n).
     std::int64_t lowerBound(std::int64_t capacity) const;
+    /// The linear bound with other numbers of items: `counts` [group]. O(n). `multiplier` as below.
+    std::int64_t lowerBound(std::int64_t capacity, const std::vector<std::int32_t>& counts, Slope& multiplier) const;
     /// Time per byte at the optimum of the linear relaxation; zero when the capacity does not bind.
     Slope multiplier(std::int64_t capacity) const;
     /// A good solution without search, with its bound.

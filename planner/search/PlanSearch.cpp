@@ -117,8 +117,8 @@ std::vector<PlanSearch::Node> PlanSearch::collectNodes(std::int64_t limitBytes, 
     return nodes;
 }
 
-template<typename ChoiceOf>
-void PlanSearch::accept(const Threshold& threshold, const KnapsackSolution& solution, ChoiceOf choiceOf,
+template<typename RunOf>
+void PlanSearch::accept(const Threshold& threshold, const KnapsackSolution& solution, RunOf runOf,
                         Progress& progress) const {
     const std::int64_t product = threshold.table->batch().product();
     Incumbent& best = progress.outcome.best;
@@ -126,12 +126,16 @@ void PlanSearch::accept(const Threshold& threshold, const KnapsackSolution& solu
     if (order < 0)
         return;
     Incumbent found{threshold.table, {}, solution.time, 0, solution.shadowPrice};
+    found.runs.resize(threshold.table->groups().size());
     for (std::size_t g = 0; g < solution.counts.size(); ++g) {
-        auto& runs = found.runs.emplace_back();
         for (std::size_t option = 0; option < solution.counts[g].size(); ++option) {
-            if (const std::int32_t count = solution.counts[g][option]; count > 0)
-                runs.push_back({choiceOf(g, option), count});
+            if (const std::int32_t count = solution.counts[g][option]; count > 0) {
+                auto [group, choice] = runOf(g, option);
+                found.runs[group].push_back({std::move(choice), count});
+            }
         }
+    }
+    for (std::vector<ChosenRun>& runs : found.runs) {
         // Kept blocks last; beyond that any order that does not depend on how the choice was found.
         std::sort(runs.begin(), runs.end(), [](const ChosenRun& a, const ChosenRun& b) {
             if (a.choice.recompute != b.choice.recompute)
@@ -177,13 +181,32 @@ void PlanSearch::explore(const Node& node, std::int64_t limitBytes, Progress& pr
             const BlockRelaxation& relaxed = *threshold.relaxation;
             accept(
                 threshold, relaxed.knapsack().incumbent(threshold.capacity),
-                [&](std::size_t group, std::size_t option) { return relaxed.choice(group, option); }, progress);
+                [&](std::size_t group, std::size_t option) {
+                    return std::pair{group, relaxed.choice(group, option)};
+                },
+                progress);
         }
         progress.open.push_back(std::move(threshold));
     }
 }
 
 void PlanSearch::solveThreshold(const Threshold& threshold, Progress& progress) const {
+    const std::int64_t product = threshold.table->batch().product();
+    const auto interesting = [&](std::int64_t bound) { return progress.interesting(product, bound); };
+    for (const Branch& branch :
+         makeBranches(*threshold.table, {threshold.live, threshold.slot, threshold.capacity}, interesting)) {
+        if (!progress.interesting(product, branch.bound))
+            break;
+        progress.checkLimits();
+        if (progress.stopped() || progress.withinTolerance(product, branch.bound)) {
+            progress.giveUp(product, branch.bound);
+            break;
+        }
+        solveBranch(threshold, branch, progress);
+    }
+}
+
+void PlanSearch::solveBranch(const Threshold& threshold, const Branch& branch, Progress& progress) const {
     const std::int64_t product = threshold.table->batch().product();
     const Incumbent& best = progress.outcome.best;
     // Interesting: product / time > best.product / best.time, or equal with a smaller peak.
@@ -198,15 +221,14 @@ void PlanSearch::solveThreshold(const Threshold& threshold, Progress& progress) 
     const std::int64_t workLeft = progress.budget.workLimit > 0
                                       ? std::max<std::int64_t>(1, progress.budget.workLimit - progress.outcome.work)
                                       : 0;
-    BlockCore core(*threshold.table,
-                   {threshold.live, threshold.slot, threshold.capacity, quotient,
-                    threshold.relaxation->knapsack().multiplier(threshold.capacity), workLeft, progress.budget.stop});
+    BlockCore core(*threshold.table, {threshold.live, threshold.slot, threshold.capacity, quotient, &branch, workLeft,
+                                      progress.budget.stop});
     const BlockCore::Outcome built = core.build();
     progress.outcome.work += core.work() + 1;
     if (built == BlockCore::Outcome::NothingBetter)
         return;
     if (built == BlockCore::Outcome::Stopped) {
-        progress.giveUp(product, threshold.bound);
+        progress.giveUp(product, branch.bound);
         progress.checkLimits();
         return;
     }
@@ -220,14 +242,17 @@ void PlanSearch::solveThreshold(const Threshold& threshold, Progress& progress) 
     KnapsackSolution solution = core.knapsack().solve(threshold.capacity, limits, cutoff);
     progress.outcome.work += solution.work + 1;
     if (!solution.proven) {
-        progress.giveUp(product, std::max(threshold.bound, solution.lowerBound));
+        progress.giveUp(product, std::max(branch.bound, solution.lowerBound));
         progress.checkLimits();
     }
     if (!solution.feasible)
         return;
-    solution.shadowPrice = threshold.relaxation->knapsack().multiplier(threshold.capacity).value();
+    solution.shadowPrice = branch.multiplier.value();
     accept(
-        threshold, solution, [&](std::size_t group, std::size_t option) { return core.choice(group, option); },
+        threshold, solution,
+        [&](std::size_t group, std::size_t option) {
+            return std::pair{core.tableGroup(group), core.choice(group, option)};
+        },
         progress);
 }
 

@@ -3,6 +3,7 @@
 
 #include "planner/search/BatchTable.h"
 #include "planner/search/BlockRelaxation.h"
+#include "planner/search/Branching.h"
 #include "planner/search/DecisionSpace.h"
 #include "planner/search/Planner.h"
 
@@ -92,9 +93,11 @@ private:
     std::vector<Node> collectNodes(std::int64_t limitBytes, const std::stop_token& stop) const;
     void explore(const Node& node, std::int64_t limitBytes, Progress& progress) const;
     void solveThreshold(const Threshold& threshold, Progress& progress) const;
-    template<typename ChoiceOf>
-    void accept(const Threshold& threshold, const KnapsackSolution& solution, ChoiceOf choiceOf,
-                Progress& progress) const;
+    void solveBranch(const Threshold& threshold, const Branch& branch, Progress& progress) const;
+    /// Takes a solution if it is better. `runOf(group, option)`: what an option of the knapsack's group decides, and
+    /// for which group of the table.
+    template<typename RunOf>
+    void accept(const Threshold& threshold, const KnapsackSolution& solution, RunOf runOf, Progress& progress) const;
 
     DecisionSpace m_space;
     mutable std::mutex m_mutex;
