@@ -19,6 +19,14 @@ struct BundleChoice {
     auto operator<=>(const BundleChoice&) const = default;
 };
 
+/// So many consecutive bundles of a group are decided alike.
+struct ChosenRun {
+    BundleChoice choice;
+    std::int32_t count = 0;
+};
+/// [group], in the order of its members: recomputed ones first.
+using GroupRuns = std::vector<std::vector<ChosenRun>>;
+
 /// An option of a unit, its operators added up.
 struct UnitOption {
     std::int64_t bytes = 0; ///< of state

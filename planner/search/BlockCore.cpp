@@ -98,8 +98,13 @@ BlockCore::Outcome BlockCore::build() {
         return Outcome::NothingBetter;
     std::vector<KnapsackGroup> groups;
     for (std::size_t i = 0; i < m_parts.size(); ++i) {
+        if (decomposes(m_parts[i], least[i] + allowance)) {
+            addUnits(i, allowance, groups);
+            continue;
+        }
         KnapsackGroup group{m_parts[i].count, {}};
-        compose(m_parts[i], least[i] + allowance, group.options, m_choices.emplace_back());
+        Source& source = m_sources.emplace_back(Source{i, Source::kWhole, {}, {}});
+        compose(m_parts[i], least[i] + allowance, group.options, source.choices);
         if (m_stopped)
             return Outcome::Stopped;
         groups.push_back(std::move(group));
@@ -109,6 +114,84 @@ BlockCore::Outcome BlockCore::build() {
         return Outcome::Stopped;
     m_knapsack = std::move(*knapsack);
     return Outcome::Built;
+}
+
+bool BlockCore::decomposes(const Part& part, Int128 ceiling) const {
+    const GroupTable& group = m_table.groups()[part.group];
+    if (part.fixed != nullptr || (part.mayUse[0] && part.mayUse[1]) || !group.separateAllowed || group.units.size() < 2)
+        return false;
+    const bool recompute = part.mayUse[1];
+    return std::none_of(group.variants.begin(), group.variants.end(), [&](const VariantOption& variant) {
+        return variant.slot <= m_limits.slot &&
+               weight(group.kept[recompute] + variant.bytes, variant.time[recompute]) <= ceiling;
+    });
+}
+
+/// Every unit as a group; the first one's options carry what the blocks keep.
+void BlockCore::addUnits(std::size_t index, Int128 allowance, std::vector<KnapsackGroup>& groups) {
+    const Part& part = m_parts[index];
+    const GroupTable& group = m_table.groups()[part.group];
+    const bool recompute = part.mayUse[1];
+    for (std::size_t u = 0; u < group.units.size(); ++u) {
+        std::optional<Int128> least;
+        for (const UnitOption& option : group.units[u]) {
+            const Int128 w = weight(option.bytes, option.time[recompute]);
+            if (option.slot <= m_limits.slot && (!least || w < *least))
+                least = w;
+        }
+        KnapsackGroup& unit = groups.emplace_back(KnapsackGroup{part.count, {}});
+        Source& source = m_sources.emplace_back(Source{index, static_cast<std::int32_t>(u), {}, {}});
+        for (const UnitOption& option : group.units[u]) {
+            if (option.slot > m_limits.slot || weight(option.bytes, option.time[recompute]) > *least + allowance)
+                continue;
+            unit.options.push_back({option.bytes + (u == 0 ? group.kept[recompute] : 0), option.time[recompute]});
+            source.placements.push_back(option.placement);
+        }
+    }
+    m_work += static_cast<std::int64_t>(group.units.size());
+}
+
+/// Blocks from how many of them choose each option of each unit: in order, so that runs are long.
+std::vector<ChosenRun> BlockCore::pairUnits(std::size_t firstSource, const KnapsackSolution& solution) const {
+    const Part& part = m_parts[m_sources[firstSource].part];
+    const std::size_t units = m_table.groups()[part.group].units.size();
+    std::vector<std::size_t> option(units, 0);
+    std::vector<std::int32_t> left(units, 0); // of the option at hand
+    std::vector<ChosenRun> runs;
+    for (std::int32_t done = 0; done < part.count;) {
+        ChosenRun run{{part.mayUse[1], BundleChoice::kSeparate, std::vector<std::int32_t>(units)}, part.count - done};
+        for (std::size_t u = 0; u < units; ++u) {
+            const auto& counts = solution.counts[firstSource + u];
+            if (done == 0)
+                left[u] = counts[0];
+            while (left[u] == 0)
+                left[u] = counts[++option[u]];
+            run.choice.placements[u] = m_sources[firstSource + u].placements[option[u]];
+            run.count = std::min(run.count, left[u]);
+        }
+        for (std::int32_t& rest : left)
+            rest -= run.count;
+        done += run.count;
+        runs.push_back(std::move(run));
+    }
+    return runs;
+}
+
+GroupRuns BlockCore::runs(const KnapsackSolution& solution) const {
+    GroupRuns runs(m_table.groups().size());
+    for (std::size_t g = 0; g < m_sources.size(); ++g) {
+        const Source& source = m_sources[g];
+        std::vector<ChosenRun>& group = runs[m_parts[source.part].group];
+        if (source.unit == 0) {
+            const std::vector<ChosenRun> paired = pairUnits(g, solution);
+            group.insert(group.end(), paired.begin(), paired.end());
+        }
+        for (std::size_t option = 0; source.unit == Source::kWhole && option < source.choices.size(); ++option) {
+            if (solution.counts[g][option] > 0)
+                group.push_back({source.choices[option], solution.counts[g][option]});
+        }
+    }
+    return runs;
 }
 
 void BlockCore::compose(const Part& part, Int128 ceiling, std::vector<KnapsackOption>& options,

@@ -33,9 +33,8 @@ public:
 
     Outcome build();
     const Knapsack& knapsack() const { return *m_knapsack; }
-    /// The groups of the knapsack are those of the table, split ones twice.
-    std::size_t tableGroup(std::size_t group) const { return m_parts[group].group; }
-    const BundleChoice& choice(std::size_t group, std::size_t option) const { return m_choices[group][option]; }
+    /// What a solution of the knapsack decides.
+    GroupRuns runs(const KnapsackSolution& solution) const;
     std::int64_t work() const { return m_work; }
 
 private:
@@ -51,11 +50,22 @@ private:
         std::array<bool, 2> mayUse; ///< [recompute]
         const UnitOption* fixed;
     };
+    /// What a group of the knapsack stands for: whole bundles of a part, or one of their units.
+    struct Source {
+        static constexpr std::int32_t kWhole = -1;
+        std::size_t part;
+        std::int32_t unit;
+        std::vector<BundleChoice> choices;    ///< of whole bundles
+        std::vector<std::int32_t> placements; ///< of a unit
+    };
 
     std::vector<Part> makeParts() const;
     Int128 weight(std::int64_t bytes, std::int64_t time) const;
     std::optional<Int128> leastWeight(const GroupTable& group, bool recompute) const;
     std::optional<Int128> leastWeight(const Part& part) const;
+    bool decomposes(const Part& part, Int128 ceiling) const;
+    void addUnits(std::size_t part, Int128 allowance, std::vector<KnapsackGroup>& groups);
+    std::vector<ChosenRun> pairUnits(std::size_t firstSource, const KnapsackSolution& solution) const;
     void compose(const Part& part, Int128 ceiling, std::vector<KnapsackOption>& options,
                  std::vector<BundleChoice>& choices);
     bool composeSeparate(const GroupTable& group, bool recompute, Int128 ceiling, std::vector<KnapsackOption>& options,
@@ -65,7 +75,7 @@ private:
     Limits m_limits;
     std::vector<Part> m_parts;
     std::optional<Knapsack> m_knapsack;
-    std::vector<std::vector<BundleChoice>> m_choices;
+    std::vector<Source> m_sources; ///< [group of the knapsack]
     std::int64_t m_work = 0;
     bool m_stopped = false;
 };

@@ -163,6 +163,17 @@ std::int64_t BlockRelaxation::splitBound(std::int64_t capacity, const std::vecto
     return m_knapsack.lowerBound(capacity, counts, multiplier);
 }
 
+GroupRuns BlockRelaxation::runs(const KnapsackSolution& solution) const {
+    GroupRuns runs(solution.counts.size());
+    for (std::size_t g = 0; g < runs.size(); ++g) {
+        for (std::size_t option = 0; option < solution.counts[g].size(); ++option) {
+            if (solution.counts[g][option] > 0)
+                runs[g].push_back({choice(g, option), solution.counts[g][option]});
+        }
+    }
+    return runs;
+}
+
 BundleChoice BlockRelaxation::choice(std::size_t group, std::size_t option) const {
     const std::vector<Way>& ways = m_ways[group];
     const auto next = std::upper_bound(ways.begin(), ways.end(), option,

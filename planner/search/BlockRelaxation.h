@@ -29,8 +29,8 @@ public:
                             Slope& multiplier) const;
 
     const Knapsack& knapsack() const { return m_knapsack; }
-    /// What an option of a group of the knapsack decides.
-    BundleChoice choice(std::size_t group, std::size_t option) const;
+    /// What a solution of the knapsack decides.
+    GroupRuns runs(const KnapsackSolution& solution) const;
     /// Roughly what it occupies.
     std::int64_t memoryBytes() const { return m_memoryBytes; }
 
@@ -56,6 +56,7 @@ private:
         bool recompute;
     };
 
+    BundleChoice choice(std::size_t group, std::size_t option) const;
     explicit BlockRelaxation(Knapsack knapsack) : m_knapsack(std::move(knapsack)) {}
 
     Knapsack m_knapsack;

@@ -11,7 +11,7 @@ constexpr std::size_t index(std::int32_t value) {
 
 } // namespace
 
-PlacementCounts countPlacements(const DecisionSpace& space, const std::vector<std::vector<ChosenRun>>& runs) {
+PlacementCounts countPlacements(const DecisionSpace& space, const GroupRuns& runs) {
     PlacementCounts counts;
     for (std::size_t g = 0; g < runs.size(); ++g) {
         const Bundle& front = space.groups()[g].front();
@@ -43,7 +43,7 @@ PlacementCounts countPlacements(const DecisionSpace& space, const std::vector<st
     return counts;
 }
 
-Decided decide(const DecisionSpace& space, const std::vector<std::vector<ChosenRun>>& runs) {
+Decided decide(const DecisionSpace& space, const GroupRuns& runs) {
     const auto& operators = space.request().graph->operators;
     Decided decided{std::vector<std::int32_t>(operators.size(), 0),
                     std::vector<bool>(operators.size(), false),

@@ -117,27 +117,17 @@ std::vector<PlanSearch::Node> PlanSearch::collectNodes(std::int64_t limitBytes, 
     return nodes;
 }
 
-template<typename RunOf>
-void PlanSearch::accept(const Threshold& threshold, const KnapsackSolution& solution, RunOf runOf,
+void PlanSearch::accept(const Threshold& threshold, const KnapsackSolution& solution, GroupRuns runs,
                         Progress& progress) const {
     const std::int64_t product = threshold.table->batch().product();
     Incumbent& best = progress.outcome.best;
     const int order = best.table ? compareRatio(product, solution.time, best.product(), best.time) : 1;
     if (order < 0)
         return;
-    Incumbent found{threshold.table, {}, solution.time, 0, solution.shadowPrice};
-    found.runs.resize(threshold.table->groups().size());
-    for (std::size_t g = 0; g < solution.counts.size(); ++g) {
-        for (std::size_t option = 0; option < solution.counts[g].size(); ++option) {
-            if (const std::int32_t count = solution.counts[g][option]; count > 0) {
-                auto [group, choice] = runOf(g, option);
-                found.runs[group].push_back({std::move(choice), count});
-            }
-        }
-    }
-    for (std::vector<ChosenRun>& runs : found.runs) {
+    Incumbent found{threshold.table, std::move(runs), solution.time, 0, solution.shadowPrice};
+    for (std::vector<ChosenRun>& group : found.runs) {
         // Kept blocks last; beyond that any order that does not depend on how the choice was found.
-        std::sort(runs.begin(), runs.end(), [](const ChosenRun& a, const ChosenRun& b) {
+        std::sort(group.begin(), group.end(), [](const ChosenRun& a, const ChosenRun& b) {
             if (a.choice.recompute != b.choice.recompute)
                 return a.choice.recompute;
             return a.choice < b.choice;
@@ -178,13 +168,8 @@ void PlanSearch::explore(const Node& node, std::int64_t limitBytes, Progress& pr
         ++progress.outcome.thresholds;
         ++progress.outcome.work;
         if (!progress.withinTolerance(product, threshold.bound)) {
-            const BlockRelaxation& relaxed = *threshold.relaxation;
-            accept(
-                threshold, relaxed.knapsack().incumbent(threshold.capacity),
-                [&](std::size_t group, std::size_t option) {
-                    return std::pair{group, relaxed.choice(group, option)};
-                },
-                progress);
+            const KnapsackSolution solution = threshold.relaxation->knapsack().incumbent(threshold.capacity);
+            accept(threshold, solution, threshold.relaxation->runs(solution), progress);
         }
         progress.open.push_back(std::move(threshold));
     }
@@ -248,12 +233,7 @@ void PlanSearch::solveBranch(const Threshold& threshold, const Branch& branch, P
     if (!solution.feasible)
         return;
     solution.shadowPrice = branch.multiplier.value();
-    accept(
-        threshold, solution,
-        [&](std::size_t group, std::size_t option) {
-            return std::pair{core.tableGroup(group), core.choice(group, option)};
-        },
-        progress);
+    accept(threshold, solution, core.runs(solution), progress);
 }
 
 SearchOutcome PlanSearch::search(std::int64_t limitBytes, const SearchBudget& budget, const Incumbent& known) const {

@@ -17,17 +17,11 @@
 
 namespace shardscope::planner {
 
-/// So many consecutive bundles of a group are decided alike.
-struct ChosenRun {
-    BundleChoice choice;
-    std::int32_t count = 0;
-};
-
 /// The best choice found so far over all batches.
 struct Incumbent {
-    const BatchTable* table = nullptr;        ///< nothing found while null
-    std::vector<std::vector<ChosenRun>> runs; ///< [group], in the order of its members: recomputed ones first
-    std::int64_t time = 0;                    ///< picoseconds of a step
+    const BatchTable* table = nullptr; ///< nothing found while null
+    GroupRuns runs;
+    std::int64_t time = 0; ///< picoseconds of a step
     std::int64_t peak = 0;
     double shadowPrice = 0; ///< picoseconds per byte
 
@@ -94,10 +88,8 @@ private:
     void explore(const Node& node, std::int64_t limitBytes, Progress& progress) const;
     void solveThreshold(const Threshold& threshold, Progress& progress) const;
     void solveBranch(const Threshold& threshold, const Branch& branch, Progress& progress) const;
-    /// Takes a solution if it is better. `runOf(group, option)`: what an option of the knapsack's group decides, and
-    /// for which group of the table.
-    template<typename RunOf>
-    void accept(const Threshold& threshold, const KnapsackSolution& solution, RunOf runOf, Progress& progress) const;
+    /// Takes a solution if it is better; `runs` says what it decides.
+    void accept(const Threshold& threshold, const KnapsackSolution& solution, GroupRuns runs, Progress& progress) const;
 
     DecisionSpace m_space;
     mutable std::mutex m_mutex;
@@ -118,8 +110,8 @@ struct Decided {
     };
     std::vector<CoalescedBlock> blocks;
 };
-PlacementCounts countPlacements(const DecisionSpace& space, const std::vector<std::vector<ChosenRun>>& runs);
-Decided decide(const DecisionSpace& space, const std::vector<std::vector<ChosenRun>>& runs);
+PlacementCounts countPlacements(const DecisionSpace& space, const GroupRuns& runs);
+Decided decide(const DecisionSpace& space, const GroupRuns& runs);
 
 /// State and transient bytes that a choice really reaches; at most those of its thresholds.
 struct Reached {
