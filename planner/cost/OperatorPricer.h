@@ -52,6 +52,10 @@ public:
                        const Situation& situation) const;
 
     const LinkCost& links() const { return m_links; }
+    /// Share of its latency that an all-reduce of this many bytes pays, since it is fused with others into a bucket.
+    double bucketShare(double bytes) const;
+    /// Share of communication that compute beside it hides, 0..1; 0 in paper mode and without prefetch.
+    double overlapEfficiency() const { return m_overlapEfficiency; }
 
 private:
     OperatorCost priceCommunication(const contract::Operator& op, const contract::Placement& placement,
@@ -59,7 +63,6 @@ private:
     OperatorCost priceCommunicationPaper(const contract::Operator& op, const contract::Placement& placement,
                                          bool recompute) const;
     double optimizerSeconds(const contract::Operator& op, const contract::Placement& placement) const;
-    double bucketShare(double bytes) const;
 
     contract::Preset m_preset;
     LinkCost m_links;
