@@ -49,6 +49,8 @@ int run(int argc, char** argv) {
     addInspect(app, exitCode);
     addSolve(app, exitCode);
     addFrontier(app, exitCode);
+    addSimulate(app, exitCode);
+    addDiff(app, exitCode);
     addZoo(app, exitCode);
     try {
         app.parse(argc, argv);
