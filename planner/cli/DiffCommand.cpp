@@ -24,13 +24,6 @@ struct DiffOptions {
     bool json = false;
 };
 
-OrderedJson toJson(const Waterfall& waterfall) {
-    OrderedJson json = OrderedJson::object();
-    for (int i = 0; i < kCauseCount; ++i)
-        json[std::string(causeName(static_cast<Cause>(i)))] = toSeconds(waterfall[static_cast<Cause>(i)]);
-    return json;
-}
-
 OrderedJson toJson(const std::array<double, kCauseCount>& seconds) {
     OrderedJson json = OrderedJson::object();
     for (int i = 0; i < kCauseCount; ++i)
@@ -61,7 +54,7 @@ OrderedJson toJson(const std::string& path, const OpenedPlan& opened, const Plan
             {"seconds_per_sample", toSeconds(side.time.total()) / static_cast<double>(side.globalBatch)},
             {"peak_bytes", side.peakBytes},
             {"collectives", side.collectives},
-            {"waterfall_seconds", toJson(side.time)},
+            {"waterfall_seconds", waterfallJson(side.time)},
             {"waterfall_picoseconds", side.time.picoseconds},
             {"waterfall_seconds_per_sample", toJson(side.secondsPerSample())}};
 }
@@ -85,7 +78,7 @@ OrderedJson toJson(const DiffOptions& options, const OpenedPlan& a, const Opened
             {"difference",
              {{"step_seconds", toSeconds(difference.total())},
               {"step_picoseconds", difference.total()},
-              {"waterfall_seconds", toJson(difference)},
+              {"waterfall_seconds", waterfallJson(difference)},
               {"waterfall_picoseconds", difference.picoseconds},
               {"waterfall_seconds_per_sample", toJson(perSampleDifference(diff))},
               {"collectives", diff.b.collectives - diff.a.collectives},

@@ -4,6 +4,7 @@
 #include "planner/readers/Readers.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -45,6 +46,13 @@ std::string durationText(double seconds) {
         return fmt::format("{:.3f} ms", seconds * 1e3);
     // Less than half a nanosecond is what is left of sums of doubles.
     return size >= 5e-10 ? fmt::format("{:.3f} us", seconds * 1e6) : "0";
+}
+
+contract::OrderedJson waterfallJson(const Waterfall& waterfall) {
+    contract::OrderedJson json = contract::OrderedJson::object();
+    for (int i = 0; i < kCauseCount; ++i)
+        json[std::string(causeName(static_cast<Cause>(i)))] = toSeconds(waterfall[static_cast<Cause>(i)]);
+    return json;
 }
 
 } // namespace shardscope::planner::cli

@@ -2,6 +2,8 @@
 #pragma once
 
 #include "planner/timeline/PlannedStep.h"
+#include "planner/timeline/Waterfall.h"
+#include "runtime/contract/Json.h"
 #include "runtime/contract/Plan.h"
 
 #include <string>
@@ -19,5 +21,8 @@ contract::Result<OpenedPlan> openPlan(const std::string& path);
 
 /// "12.31 ms", "-3.2 us": a duration for people.
 std::string durationText(double seconds);
+
+/// Seconds by cause, with the keys of causeName().
+contract::OrderedJson waterfallJson(const Waterfall& waterfall);
 
 } // namespace shardscope::planner::cli

@@ -40,13 +40,6 @@ double ratioOf(const PlannedStep& step, const Timeline& timeline) {
     return step.predictedStepSeconds > 0 ? timeline.stepSeconds() / step.predictedStepSeconds : 0;
 }
 
-contract::OrderedJson toJson(const Waterfall& waterfall) {
-    contract::OrderedJson json = contract::OrderedJson::object();
-    for (int i = 0; i < kCauseCount; ++i)
-        json[std::string(causeName(static_cast<Cause>(i)))] = toSeconds(waterfall[static_cast<Cause>(i)]);
-    return json;
-}
-
 contract::OrderedJson toJson(const contract::Peaks& peaks) {
     return {{"first_step", peaks.firstStep}, {"resume", peaks.resume}, {"optimizer_step", peaks.optimizerStep}};
 }
@@ -64,7 +57,7 @@ contract::OrderedJson toJson(const OpenedPlan& opened, const Timeline& timeline,
         {"samples_per_second", timeline.samplesPerSecond()},
         {"predicted", {{"step_seconds", step.predictedStepSeconds}, {"peak_bytes", step.predictedPeakBytes}}},
         {"simulated_over_predicted", ratioOf(step, timeline)},
-        {"waterfall_seconds", toJson(timeline.waterfall)},
+        {"waterfall_seconds", waterfallJson(timeline.waterfall)},
         {"compute_seconds", toSeconds(timeline.computePicoseconds)},
         {"communication_seconds", toSeconds(timeline.communicationPicoseconds)},
         {"exposed_communication_seconds", toSeconds(timeline.exposedPicoseconds)},
