@@ -12,6 +12,8 @@ void addInspect(CLI::App& app, int& exitCode);
 void addSolve(CLI::App& app, int& exitCode);
 void addFrontier(CLI::App& app, int& exitCode);
 void addCompare(CLI::App& app, int& exitCode);
+void addSimulate(CLI::App& app, int& exitCode);
+void addDiff(CLI::App& app, int& exitCode);
 void addZoo(CLI::App& app, int& exitCode);
 
 /// Requested by the first SIGINT.

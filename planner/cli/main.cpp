@@ -50,6 +50,8 @@ int run(int argc, char** argv) {
     addSolve(app, exitCode);
     addFrontier(app, exitCode);
     addCompare(app, exitCode);
+    addSimulate(app, exitCode);
+    addDiff(app, exitCode);
     addZoo(app, exitCode);
     try {
         app.parse(argc, argv);

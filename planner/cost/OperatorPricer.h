@@ -84,6 +84,10 @@ public:
     OperatorCost priceCoalesced(const Exchange& exchange, std::int64_t accumulate, const Neighbours& neighbours) const;
 
     const LinkCost& links() const { return m_links; }
+    /// Share of its latency that an all-reduce of this many bytes pays, since it is fused with others into a bucket.
+    double bucketShare(double bytes) const;
+    /// Share of communication that compute beside it hides, 0..1; 0 in paper mode and without prefetch.
+    double overlapEfficiency() const { return m_overlapEfficiency; }
 
 private:
     OperatorCost priceExchange(const Exchange& exchange, std::int64_t accumulate, bool gathersAgain,
@@ -91,7 +95,6 @@ private:
     Exchange exchange(const contract::Operator& op, const contract::Placement& placement) const;
     Exchange paperExchange(const contract::Operator& op, const contract::Placement& placement) const;
     double optimizerSeconds(const contract::Operator& op, const contract::Placement& placement) const;
-    double bucketShare(double bytes) const;
 
     contract::Preset m_preset;
     LinkCost m_links;
