@@ -77,16 +77,16 @@ void printTable(const ValidationTable& table) {
 }
 
 void printSummary(const std::vector<ValidationTable>& tables) {
-    fmt::print("{:<42} {:>5} {:>9} {:>9}   {}\n", "Summary", "rows", "mean", "max",
+    fmt::print("{:<46} {:>5} {:>9} {:>9}   {}\n", "Summary", "rows", "mean", "max",
                "best public estimator, its own set");
     for (const ValidationTable& table : tables) {
         if (table.rows.empty()) {
-            fmt::print("{:<42} {:>5}   not reproduced\n", table.name, 0);
+            fmt::print("{:<46} {:>5}   not reproduced\n", table.name, 0);
             continue;
         }
         const std::string bar =
             table.bar ? fmt::format("mean {:.2f} %, max {:.2f} %", table.bar->meanPercent, table.bar->maxPercent) : "";
-        fmt::print("{:<42} {:>5} {:>7.2f} % {:>7.2f} %  {}{}\n", table.name, table.rows.size(),
+        fmt::print("{:<46} {:>5} {:>7.2f} % {:>7.2f} %  {}{}\n", table.name, table.rows.size(),
                    table.meanErrorPercent(), table.maxErrorPercent(), bar,
                    table.isReproduced() ? "" : "   NOT REPRODUCED");
     }
