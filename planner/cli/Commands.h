@@ -15,6 +15,7 @@ void addCompare(CLI::App& app, int& exitCode);
 void addSimulate(CLI::App& app, int& exitCode);
 void addDiff(CLI::App& app, int& exitCode);
 void addZoo(CLI::App& app, int& exitCode);
+void addValidate(CLI::App& app, int& exitCode);
 
 /// Requested by the first SIGINT.
 std::stop_token interruptToken();

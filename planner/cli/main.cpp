@@ -53,6 +53,7 @@ int run(int argc, char** argv) {
     addSimulate(app, exitCode);
     addDiff(app, exitCode);
     addZoo(app, exitCode);
+    addValidate(app, exitCode);
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
