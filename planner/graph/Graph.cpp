@@ -7,16 +7,24 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 namespace shardscope::planner {
 
 Graph::Parameters Graph::countParameters() const {
     Parameters count;
-    for (const contract::Operator& op : operators)
+    std::map<std::pair<std::int32_t, std::int32_t>, std::int64_t> routed; // by experts, active: divided once
+    for (const contract::Operator& op : operators) {
         count.unique += op.parameters();
-    // Tied weights are stored once and nothing here is routed, so the other counts follow.
-    count.stored = count.unique;
+        if (op.experts > 0)
+            routed[{op.experts, op.activeExperts}] += op.parameters();
+    }
+    count.stored = weights ? weights->elements : count.unique;
+    count.duplicated = weights ? weights->copiedElements : 0;
     count.active = count.unique;
+    for (const auto& [experts, parameters] : routed)
+        count.active -= parameters - parameters / experts.first * experts.second;
     return count;
 }
 
@@ -48,6 +56,8 @@ std::string Graph::sha256() const {
                 text += fmt::format(" {}", extent);
             text += '\n';
         }
+        if (op.experts > 0)
+            text += fmt::format("experts {} {}\n", op.experts, op.activeExperts);
     }
     return contract::sha256(text);
 }
@@ -60,10 +70,11 @@ contract::Result<GraphPointer> withSequence(const GraphPointer& graph, std::int6
     if (graph->maximumSequence > 0 && sequence > graph->maximumSequence)
         return contract::badInput(fmt::format("{}: a sequence of {} tokens exceeds the context length {}", graph->name,
                                               sequence, graph->maximumSequence));
-    if (!graph->architecture)
+    if (!graph->architecture && !graph->lower)
         return contract::badInput(
             fmt::format("{}: is known for sequences of {} tokens only", graph->name, graph->sequence));
-    auto operators = contract::lowerArchitecture(*graph->architecture, sequence);
+    auto operators =
+        graph->architecture ? contract::lowerArchitecture(*graph->architecture, sequence) : graph->lower(sequence);
     if (!operators)
         return contract::badInput(fmt::format("{}: {}", graph->name, operators.error().message));
     auto changed = std::make_shared<Graph>(*graph);

@@ -5,12 +5,25 @@
 #include "runtime/contract/Operator.h"
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace shardscope::planner {
+
+/// What the files of a network's weights hold, by their headers.
+struct StoredWeights {
+    std::string source;
+    std::int64_t files = 0;
+    std::int64_t elements = 0;       ///< of all tensors
+    std::int64_t bufferElements = 0; ///< rotary frequencies, masks, position ids: not parameters
+    std::int64_t copiedElements = 0; ///< tied weights that are stored again
+    std::int64_t bytes = 0;
+    std::map<std::string, std::int64_t> elementsByDtype;
+};
 
 /// A neural network as the planner sees it: operators in forward order, sized for one sequence length.
 struct Graph {
@@ -21,14 +34,17 @@ struct Graph {
     std::int64_t sequence = 0;        ///< the length the operators are lowered for
     std::int64_t maximumSequence = 0; ///< context length, 0 when unlimited
     std::optional<contract::Architecture> architecture;
+    /// Lowers the same network for another length; empty where `architecture` does or where the length is fixed.
+    std::function<contract::Result<std::vector<contract::Operator>>(std::int64_t sequence)> lower;
     std::vector<contract::Operator> operators;
-    std::vector<std::string> warnings; ///< readable notes of the import
+    std::optional<StoredWeights> weights; ///< where they were read
+    std::vector<std::string> warnings;    ///< readable notes of the import
 
     struct Parameters {
-        std::int64_t unique = 0;
-        std::int64_t stored = 0;
-        std::int64_t duplicated = 0;
-        std::int64_t active = 0;
+        std::int64_t unique = 0;     ///< trainable, tied weights once, every expert
+        std::int64_t stored = 0;     ///< elements that a file of weights holds
+        std::int64_t duplicated = 0; ///< of which are copies of others
+        std::int64_t active = 0;     ///< that one token passes through
     };
     Parameters countParameters() const;
     double flopsForward() const; ///< of one sample

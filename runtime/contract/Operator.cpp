@@ -143,6 +143,9 @@ private:
         return 4.0 * static_cast<double>(m_sequence) * static_cast<double>(m_sequence) *
                static_cast<double>(m_queryWidth);
     }
+    AttentionShape attentionShape() const {
+        return {m_architecture.heads, m_architecture.kvHeads, m_architecture.headDim, m_sequence};
+    }
     std::int64_t attentionScratchBytes() const {
         return 2 * kAttentionTileRows * m_sequence * static_cast<std::int64_t>(sizeof(float));
     }
@@ -153,6 +156,7 @@ private:
         Operator attention = linearOperator("attn.c_attn", OperatorRole::QueryKeyValue, 3 * m_hidden, m_hidden,
                                             m_architecture.attentionBias);
         attention.flopsForward += attentionFlops();
+        attention.attention = attentionShape();
         attention.kept.push_back({"output", m_sequence * 3 * m_hidden, false, false});
         attention.kept.push_back({"logsumexp", m_sequence * m_architecture.heads, true, false});
         attention.liveWideElements = m_sequence * 3 * m_hidden;
@@ -190,6 +194,7 @@ private:
         value.kept = {{"output", m_sequence * m_keyWidth, false, false},
                       {"logsumexp", m_sequence * a.heads, true, false}};
         value.flopsForward += attentionFlops();
+        value.attention = attentionShape();
         value.liveWideElements = queryKeyValue;
         value.liveScratchBytes = attentionScratchBytes();
         add(std::move(value));

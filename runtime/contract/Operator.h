@@ -5,6 +5,7 @@
 #include "runtime/contract/Result.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,14 @@ struct ActivationSpec {
     bool blockInput = false; ///< kept even when the block is recomputed
 };
 
+/// The attention that is charged to an operator, for showing; its work and its activations are in the other fields.
+struct AttentionShape {
+    std::int64_t heads = 0;
+    std::int64_t kvHeads = 0; ///< fewer than heads: grouped-query attention
+    std::int64_t headDim = 0;
+    std::int64_t keys = 0; ///< keys that a query sees: all tokens, or a sliding window
+};
+
 /// One module that owns parameters, with the parameter-free work that follows it charged to it.
 /// Sizes are per sample (one sequence of the length the graph was lowered for).
 struct Operator {
@@ -69,6 +78,9 @@ struct Operator {
     std::int64_t liveActivationElements = 0; ///< gradient with respect to this operator's input, per sample
     std::int64_t liveWideElements = 0;       ///< gradient of its output and scratch, per sample
     std::int64_t liveScratchBytes = 0;       ///< scratch that does not grow with the batch, part of the wide region
+    std::optional<AttentionShape> attention; ///< where attention is charged here
+    std::int32_t experts = 0;                ///< a router chooses among this many such operators; 0: not routed
+    std::int32_t activeExperts = 0;          ///< of which it sends each token to this many
 
     bool isTied() const { return !tiedTo.empty(); }
     /// Unique parameters: 0 for a tied operator.

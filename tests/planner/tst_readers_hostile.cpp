@@ -36,11 +36,18 @@ private slots:
         row("null family", R"({"model_type": null})", "model_type");
         row("family of wrong type", R"({"model_type": 3})", "model_type");
         row("endless family", R"({"model_type": ")" + QByteArray(100000, 'x') + R"("})", "model_type");
-        row("unknown family", R"({"model_type": "mixtral"})", "gpt2, llama, mistral, qwen2, qwen3");
+        row("unknown family", R"({"model_type": "mamba"})", "gpt2, llama, mistral, mixtral, qwen2");
         row("family in capitals", R"({"model_type": "GPT2"})", "model_type is \"GPT2\"");
         row("quantised", R"({"model_type": "llama", "quantization_config": {"quant_method": "gptq"}})",
             "quantization_config says that the weights are quantised");
-        row("multimodal", R"({"model_type": "llava", "text_config": {"model_type": "llama"}})", "text_config");
+        row("text part of no family", R"({"model_type": "llava", "text_config": {}})",
+            "text_config.model_type is missing");
+        row("text part of unknown family", R"({"model_type": "llava", "text_config": {"model_type": "mamba"}})",
+            "text_config.model_type is \"mamba\"");
+        row("text part as text", R"({"model_type": "llava", "text_config": "llama"})", "text_config must be an object");
+        row("quantised text part",
+            R"({"model_type": "llava", "text_config": {"model_type": "llama", "quantization_config": {}}})",
+            "text_config.quantization_config says");
         row("a plan", R"({"format": "shardscope-plan", "version": 1})", "format is \"shardscope-plan\"");
         // Sizes.
         row("zero", R"({"model_type": "gpt2", "n_embd": 0})", "n_embd is 0");
@@ -103,6 +110,34 @@ private slots:
         row("endless rope scaling",
             R"({"model_type": "llama", "rope_scaling": {"type": "x", "y": ")" + QByteArray(100000, 'y') + R"("}})",
             "rope_scaling is longer");
+        row("head of another network", R"({"model_type": "vit", "architectures": ["ViTForMaskedImageModeling"]})",
+            "architectures[0] is \"ViTForMaskedImageModeling\"; of vit this version reads");
+        row("labels", R"({"model_type": "bert", "id2label": []})", "id2label must be an object");
+        row("no labels", R"({"model_type": "bert", "num_labels": 0})", "num_labels is 0");
+        row("more active experts", R"({"model_type": "mixtral", "num_experts_per_tok": 9})",
+            "num_experts_per_tok makes 9 active of 8");
+        row("endless experts", R"({"model_type": "mixtral", "num_local_experts": 65536, "num_hidden_layers": 16384})",
+            "too large");
+        row("too many experts", R"({"model_type": "qwen3_moe", "num_experts": 1000000})", "num_experts is 1000000");
+        row("dense layers", R"({"model_type": "qwen2_moe", "mlp_only_layers": [-1]})", "mlp_only_layers[0] is -1");
+        row("sparse step", R"({"model_type": "qwen2_moe", "decoder_sparse_step": 0})", "decoder_sparse_step is 0");
+        row("active experts of deepseek", R"({"model_type": "deepseek_v2"})", "num_experts_per_tok is missing");
+        row("layer types", R"({"model_type": "gemma2", "layer_types": ["full_attention"]})", "layer_types must name");
+        row("layer type", R"({"model_type": "gemma2", "num_hidden_layers": 1, "layer_types": ["x"]})",
+            "layer_types[0] is \"x\"");
+        row("image of three sides", R"({"model_type": "vit", "image_size": [1, 2, 3]})", "image_size");
+        row("patch larger than image", R"({"model_type": "vit", "patch_size": 512})",
+            "image_size to its default, which gives 0 patches");
+        row("image of many patches", R"({"model_type": "vit", "patch_size": 1, "image_size": 65536})", "image_size");
+        row("feed-forward of t5", R"({"model_type": "t5", "feed_forward_proj": "open-gelu"})", "feed_forward_proj");
+        row("positions of bert", R"({"model_type": "bert", "position_embedding_type": "relative_key"})",
+            "position_embedding_type is \"relative_key\"");
+        row("positions of roberta", R"({"model_type": "roberta", "max_position_embeddings": 2})",
+            "max_position_embeddings 2 leaves no position");
+        row("key heads of falcon", R"({"model_type": "falcon", "new_decoder_architecture": true, "num_kv_heads": 3})",
+            "num_kv_heads 3 does not divide");
+        row("too large to lower",
+            R"({"model_type": "bloom", "hidden_size": 1048576, "n_layer": 16384, "n_head": 1024})", "too large");
         row("window", R"({"model_type": "mistral", "sliding_window": -1})", "sliding_window is -1");
         row("architectures", R"({"model_type": "gpt2", "architectures": "GPT2LMHeadModel"})",
             "architectures must be an array");
@@ -131,7 +166,9 @@ private slots:
 
     /// Any one member replaced by something else is either read or refused by file.
     void everyReplacedMemberIsReadOrRefused() {
-        for (const char* name : {"gpt2-xl", "llama-3.1-8b", "mistral-7b-v0.1", "qwen2.5-7b", "qwen3-4b"}) {
+        for (const char* name :
+             {"gpt2-xl", "llama-3.1-8b", "mistral-7b-v0.1", "qwen2.5-7b", "qwen3-4b", "mixtral-8x7b", "gemma-2b",
+              "opt-30b", "pythia-160m", "bert-base-uncased", "t5-base", "vit-base-patch16-224"}) {
             const auto document = contract::readJsonFile(planner::modelsFolder() + "/graphs/" + name + "/config.json");
             QVERIFY(document);
             const std::vector<contract::Json> others{nullptr,
