@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace gloo::transport {
@@ -30,6 +31,12 @@ struct Chunks {
     std::int64_t count(int rank) const { return std::min(elements, (rank + 1) * chunk) - begin(rank); }
 };
 
+/// One tensor of a collective.
+struct RingTensor {
+    float* whole = nullptr;
+    Chunks chunks;
+};
+
 /// Ring collectives over Gloo's bound buffers: all-gather, reduce-scatter and all-reduce of floats, with an order of
 /// additions that depends on nothing but the number of ranks.
 ///
@@ -46,12 +53,21 @@ public:
     int rank() const { return m_group.rank(); }
     int size() const { return m_group.size(); }
 
-    /// Every rank's chunk of `whole`, which it already holds, reaches every other rank.
+    /// The collectives of several tensors pay a ring's latency once: in every ring step the pieces of all of them are
+    /// on the way together. Results are bit for bit those of one collective per tensor.
+    ///
+    /// Every rank's chunk of each tensor, which it already holds, reaches every other rank.
+    contract::Result<void> allGather(std::span<const RingTensor> tensors);
+    /// This rank's chunk of each tensor becomes the sum over the ranks; the other chunks are used up.
+    contract::Result<void> reduceScatter(std::span<const RingTensor> tensors);
+    /// Each tensor becomes the sum over the ranks, bit for bit the same on each.
+    contract::Result<void> allReduce(std::span<const RingTensor> tensors);
+
     contract::Result<void> allGather(float* whole, Chunks chunks);
-    /// This rank's chunk of `whole` becomes the sum over the ranks; the other chunks are used up.
     contract::Result<void> reduceScatter(float* whole, Chunks chunks);
-    /// `whole` becomes the sum over the ranks, bit for bit the same on each.
     contract::Result<void> allReduce(float* whole, std::int64_t elements);
+    /// The chunks into which an all-reduce cuts a tensor.
+    Chunks evenChunks(std::int64_t elements) const { return {elements, (elements + size() - 1) / size()}; }
     /// Sums up to kMaximumScalars doubles in the order of the ranks.
     contract::Result<void> sumScalars(double* values, int count);
     /// Copies `count` floats from each rank to every rank: `gathered` (size, count) points into the scratch and is
@@ -76,8 +92,13 @@ private:
     contract::Error describe(const char* what) const;
     /// Where a message lands at its receiver: at the place it has at the sender, or in the scratch to be added.
     enum class Target { SamePlace, Scratch };
-    void exchange(const float* send, std::int64_t sendCount, float* receive, std::int64_t receiveCount, Target target);
-    void sendPiece(const float* from, std::int64_t count, Target target);
+    class PieceWalk;
+    /// One ring step: sends the chunks of rank `sent` of all tensors to the next rank while those of rank `received`
+    /// arrive from the previous one.
+    void exchange(std::span<const RingTensor> tensors, int sent, int received, Target target);
+    void sendWindow(PieceWalk& pieces, Target target);
+    void receiveWindow(PieceWalk& pieces, Target target);
+    void sendPiece(const float* from, std::int64_t count, Target target, std::int64_t scratchAt);
     void receivePiece(std::size_t region);
     float* scratchFloats() const;
 

@@ -38,31 +38,27 @@ contract::Result<void> checkRunnable(const contract::Plan& plan) {
     if (plan.training.optimizer.name != "adamw")
         return contract::badInput(
             fmt::format("plan: training.optimizer.name is \"{}\"; known is adamw", plan.training.optimizer.name));
-    for (std::size_t i = 0; i < plan.operators.size(); ++i) {
-        if (plan.operators[i].coalesced)
-            return contract::badInput(fmt::format(
-                "plan: operators[{}].coalesced of \"{}\" is true; this runtime gathers one operator at a time", i,
-                plan.operators[i].name));
+    for (std::size_t i = 0; i < plan.operators.size(); ++i)
         if (plan.operators[i].placement.group == contract::ShardGroup::Node && plan.cluster.nodes > 1)
             return contract::badInput(fmt::format(
                 "plan: operators[{}].group of \"{}\" is \"node\" on {} nodes; this runtime shards over all ranks", i,
                 plan.operators[i].name, plan.cluster.nodes));
-        return {};
-    }
+    return {};
+}
 
-    /// Cuts the samples of one rank into micro-batches no larger than the plan's.
-    contract::Result<void> resize(contract::Training & training, std::int64_t ranks) {
-        if (training.globalBatch % ranks != 0)
-            return contract::badInput(fmt::format("plan: training.global_batch {} is not divisible by {} workers",
-                                                  training.globalBatch, ranks));
-        const std::int64_t samples = training.globalBatch / ranks;
-        std::int64_t microBatch = std::min(training.microBatch, samples);
-        while (samples % microBatch != 0)
-            --microBatch;
-        training.microBatch = microBatch;
-        training.accumulate = samples / microBatch;
-        return {};
-    }
+/// Cuts the samples of one rank into micro-batches no larger than the plan's.
+contract::Result<void> resize(contract::Training& training, std::int64_t ranks) {
+    if (training.globalBatch % ranks != 0)
+        return contract::badInput(
+            fmt::format("plan: training.global_batch {} is not divisible by {} workers", training.globalBatch, ranks));
+    const std::int64_t samples = training.globalBatch / ranks;
+    std::int64_t microBatch = std::min(training.microBatch, samples);
+    while (samples % microBatch != 0)
+        --microBatch;
+    training.microBatch = microBatch;
+    training.accumulate = samples / microBatch;
+    return {};
+}
 
 } // namespace
 

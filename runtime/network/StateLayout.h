@@ -55,7 +55,6 @@ struct PartState {
 struct OperatorState {
     std::vector<PartState> parts;
     contract::PlacementKind kind = contract::PlacementKind::Replicate;
-    bool sharedStorage = false;
 };
 
 /// Where every weight, gradient and moment of this rank lies. A tied operator has the entries of its owner.
@@ -73,7 +72,7 @@ public:
 
 private:
     void place(OperatorState& state, const contract::Operator& op, const contract::Placement& placement,
-               std::int64_t ranks);
+               std::int64_t ranks, std::int64_t slotOffset);
     std::vector<OperatorState> m_operators;
 };
 

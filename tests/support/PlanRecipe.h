@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace shardscope::testing {
 
@@ -39,7 +40,22 @@ struct PlanRecipe {
     bool recompute = false;
     /// Placement of an operator by its index and name; replicate when empty.
     std::function<std::string(int, const std::string&)> placement;
+    bool coalesce = false; ///< every block whose operators allow it
 };
+
+/// Coalesces the operators that need a slot, in every block where all of them can be.
+inline void coalesceBlocks(contract::Plan& plan, const std::vector<contract::Operator>& operators) {
+    for (std::size_t i = 0; i < operators.size(); ++i) {
+        const contract::Placement& placement = plan.operators[i].placement;
+        plan.operators[i].coalesced =
+            operators[i].block >= 0 && (placement.isSharded() || (placement.kind == contract::PlacementKind::Keep &&
+                                                                  !contract::holdsGradient(operators[i], placement)));
+    }
+    while (const auto fault = contract::findCoalescingFault(operators, contract::planDecisions(plan)))
+        for (std::size_t i = 0; i < operators.size(); ++i)
+            if (operators[i].block == operators[static_cast<std::size_t>(fault->op)].block)
+                plan.operators[i].coalesced = false;
+}
 
 /// A plan as the planner would write it, made with the contract's functions alone.
 inline contract::Plan makePlan(const PlanRecipe& recipe) {
@@ -86,6 +102,8 @@ inline contract::Plan makePlan(const PlanRecipe& recipe) {
     const auto owners = contract::storageOwners(*operators);
     for (std::size_t i = 0; i < owners.size(); ++i)
         plan.operators[i].placement = plan.operators[static_cast<std::size_t>(owners[i])].placement;
+    if (recipe.coalesce)
+        coalesceBlocks(plan, *operators);
     const auto decisions = contract::planDecisions(plan);
     const auto preset = *contract::findPreset("fp32-adam");
     const auto program = contract::buildStepProgram(*operators, decisions, recipe.prefetch);
