@@ -17,6 +17,7 @@ namespace {
 
 // Large enough that a message's cost is its bytes, small enough that two fit a socket's buffers and overlap.
 constexpr std::int64_t kPieceFloats = 32 * 1024;
+constexpr int kMaximumRegions = 16; // of one ring
 
 void addTo(float* into, const float* from, std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i)
@@ -36,22 +37,38 @@ std::string currentMessage() {
 
 } // namespace
 
-Ring::Ring(Group& group, std::vector<MemoryRegion> regions, MemoryRegion scratch)
-    : m_group(group), m_regions(std::move(regions)) {
+RingMembers RingMembers::everybody(const Group& group) {
+    return inside(group, group.size());
+}
+RingMembers RingMembers::inside(const Group& group, int size) {
+    RingMembers members{{}, group.rank() % size, size == group.size() ? 0 : 1};
+    for (int i = 0; i < size; ++i)
+        members.ranks.push_back(group.rank() - members.index + i);
+    return members;
+}
+RingMembers RingMembers::across(const Group& group, int size) {
+    RingMembers members{{}, group.rank() / size, 2};
+    for (int rank = group.rank() % size; rank < group.size(); rank += size)
+        members.ranks.push_back(rank);
+    return members;
+}
+
+Ring::Ring(Group& group, RingMembers members, std::vector<MemoryRegion> regions, MemoryRegion scratch)
+    : m_group(group), m_members(std::move(members)), m_regions(std::move(regions)) {
     m_regions.push_back(scratch);
 }
 
 Ring::~Ring() = default;
 
-contract::Result<std::unique_ptr<Ring>> Ring::create(Group& group, std::vector<MemoryRegion> regions,
-                                                     MemoryRegion scratch) {
-    std::unique_ptr<Ring> ring(new Ring(group, std::move(regions), scratch));
-    if (group.size() == 1)
+contract::Result<std::unique_ptr<Ring>> Ring::create(Group& group, RingMembers members,
+                                                     std::vector<MemoryRegion> regions, MemoryRegion scratch) {
+    std::unique_ptr<Ring> ring(new Ring(group, std::move(members), std::move(regions), scratch));
+    if (ring->size() == 1)
         return ring;
     if (auto bound = ring->bind(); !bound)
         return tl::unexpected(bound.error());
     // A message for a buffer that its receiver has not registered yet would be lost.
-    if (auto met = group.meet("ring"); !met)
+    if (auto met = group.meet(fmt::format("ring/{}", ring->m_members.id)); !met)
         return tl::unexpected(met.error());
     if (auto warm = ring->warmUp(); !warm)
         return tl::unexpected(warm.error());
@@ -76,14 +93,17 @@ contract::Result<void> Ring::warmUp() {
 
 contract::Result<void> Ring::bind() {
     try {
-        auto& next = m_group.context()->getPair(m_group.next());
-        auto& previous = m_group.context()->getPair(m_group.previous());
-        const auto scratch = static_cast<int>(m_regions.size() - 1);
+        auto& toNext = m_group.context()->getPair(next());
+        auto& fromPrevious = m_group.context()->getPair(previous());
+        // Gloo pairs what is sent with what is received by a number; two rings may run over the same connection.
+        const int first = m_members.id * kMaximumRegions;
+        const int scratch = first + static_cast<int>(m_regions.size()) - 1;
         for (std::size_t i = 0; i < m_regions.size(); ++i) {
             const auto bytes = static_cast<std::size_t>(m_regions[i].bytes);
-            m_toNext.push_back(next->createSendBuffer(static_cast<int>(i), m_regions[i].base, bytes));
-            m_toScratch.push_back(next->createSendBuffer(scratch, m_regions[i].base, bytes));
-            m_fromPrevious.push_back(previous->createRecvBuffer(static_cast<int>(i), m_regions[i].base, bytes));
+            m_toNext.push_back(toNext->createSendBuffer(first + static_cast<int>(i), m_regions[i].base, bytes));
+            m_toScratch.push_back(toNext->createSendBuffer(scratch, m_regions[i].base, bytes));
+            m_fromPrevious.push_back(
+                fromPrevious->createRecvBuffer(first + static_cast<int>(i), m_regions[i].base, bytes));
         }
     } catch (...) {
         return tl::unexpected(describe("binding buffers"));
@@ -93,7 +113,7 @@ contract::Result<void> Ring::bind() {
 
 contract::Error Ring::describe(const char* what) const {
     const std::string message = currentMessage();
-    const int peer = m_sending ? m_group.next() : m_group.previous();
+    const int peer = m_sending ? next() : previous();
     std::string cause = message;
     if (message.find("timeout") != std::string::npos)
         cause = fmt::format("rank {} did not {} for {:.1f} s", peer, m_sending ? "receive" : "send",

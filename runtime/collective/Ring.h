@@ -31,6 +31,20 @@ struct Chunks {
     std::int64_t count(int rank) const { return std::min(elements, (rank + 1) * chunk) - begin(rank); }
 };
 
+/// The ranks of a group that form a ring, in its order, and this rank's place among them. A rank may be in several
+/// rings; they are told apart by their ids.
+struct RingMembers {
+    std::vector<int> ranks; ///< of the group
+    int index = 0;
+    int id = 0;
+
+    static RingMembers everybody(const Group& group);
+    /// The `size` consecutive ranks that this one is among: a node's.
+    static RingMembers inside(const Group& group, int size);
+    /// The ranks with this one's place in each run of `size`: one of every node.
+    static RingMembers across(const Group& group, int size);
+};
+
 /// One tensor of a collective.
 struct RingTensor {
     float* whole = nullptr;
@@ -45,13 +59,15 @@ struct RingTensor {
 /// Nothing is allocated after create().
 class Ring {
 public:
-    /// `scratch` takes received pieces before they are added. Errors: RunFailed.
-    static contract::Result<std::unique_ptr<Ring>> create(Group& group, std::vector<MemoryRegion> regions,
-                                                          MemoryRegion scratch);
+    /// `scratch` takes received pieces before they are added; the rings of a rank may share it. All ranks of the group
+    /// create their rings in the same order of ids. Errors: RunFailed.
+    static contract::Result<std::unique_ptr<Ring>> create(Group& group, RingMembers members,
+                                                          std::vector<MemoryRegion> regions, MemoryRegion scratch);
     ~Ring();
 
-    int rank() const { return m_group.rank(); }
-    int size() const { return m_group.size(); }
+    /// This rank's place in the ring, and the number of places.
+    int rank() const { return m_members.index; }
+    int size() const { return static_cast<int>(m_members.ranks.size()); }
 
     /// The collectives of several tensors pay a ring's latency once: in every ring step the pieces of all of them are
     /// on the way together. Results are bit for bit those of one collective per tensor.
@@ -81,7 +97,10 @@ public:
     static constexpr int kMaximumScalars = 16;
 
 private:
-    Ring(Group& group, std::vector<MemoryRegion> regions, MemoryRegion scratch);
+    Ring(Group& group, RingMembers members, std::vector<MemoryRegion> regions, MemoryRegion scratch);
+    /// Ranks of the group.
+    int next() const { return m_members.ranks[static_cast<std::size_t>((rank() + 1) % size())]; }
+    int previous() const { return m_members.ranks[static_cast<std::size_t>((rank() + size() - 1) % size())]; }
     contract::Result<void> bind();
     contract::Result<void> warmUp();
     struct Place {
@@ -103,6 +122,7 @@ private:
     float* scratchFloats() const;
 
     Group& m_group;
+    RingMembers m_members;
     std::vector<MemoryRegion> m_regions; ///< the last one is the scratch
     std::vector<std::unique_ptr<gloo::transport::Buffer>> m_toNext;
     std::vector<std::unique_ptr<gloo::transport::Buffer>> m_toScratch;

@@ -25,6 +25,11 @@ contract::Result<std::unique_ptr<Executor>> Executor::create(const PlanSetup& se
         return tl::unexpected(arenas.error());
     arenas->touch();
     std::unique_ptr<Executor> executor(new Executor(setup, group, data, std::move(*arenas)));
+    auto decoder = Decoder::create(setup.architecture, setup.operators, setup.decisions, setup.training.microBatch,
+                                   setup.training.sequence, executor->m_pool);
+    if (!decoder)
+        return tl::unexpected(decoder.error());
+    executor->m_decoder = std::move(*decoder);
     if (auto connected = executor->connect(); !connected)
         return tl::unexpected(connected.error());
     return executor;
@@ -32,9 +37,7 @@ contract::Result<std::unique_ptr<Executor>> Executor::create(const PlanSetup& se
 
 Executor::Executor(const PlanSetup& setup, Group& group, const Dataset& data, Arenas arenas)
     : m_setup(setup), m_group(group), m_data(data), m_pool(setup.table, std::move(arenas)),
-      m_layout(setup.operators, setup.decisions, setup.ranks, setup.preset, m_pool),
-      m_decoder(setup.architecture, setup.operators, setup.decisions, setup.training.microBatch,
-                setup.training.sequence, m_pool) {
+      m_layout(setup.operators, setup.decisions, setup.ranks, setup.devicesPerNode, setup.preset, m_pool) {
     for (std::int32_t i = 0; i < setup.program.slotCount; ++i) {
         Slot slot;
         slot.gathered = m_pool.find(fmt::format("slot.{}.gathered", i));
@@ -46,7 +49,7 @@ Executor::Executor(const PlanSetup& setup, Group& group, const Dataset& data, Ar
     const std::size_t traced =
         setup.program.instructions.size() * static_cast<std::size_t>(setup.training.accumulate) + 8;
     m_trace.reserve(2 * traced);
-    m_laneTrace.reserve(traced);
+    m_laneTrace.reserve(traced + setup.program.instructions.size()); // and sums over nodes
 }
 
 contract::Result<void> Executor::connect() {
@@ -59,7 +62,7 @@ contract::Result<void> Executor::connect() {
 }
 
 void Executor::initialize(std::uint64_t seed) {
-    initializeWeights(m_setup.operators, m_setup.architecture.layers, seed, rank(), m_layout);
+    initializeWeights(m_setup.architecture, m_setup.operators, seed, rank(), m_layout);
 }
 
 double Executor::now() const {
@@ -127,8 +130,8 @@ void Executor::giveBackSlot(std::int32_t slot) {
 
 void Executor::load(std::int64_t microStep) {
     const contract::Training& training = m_setup.training;
-    std::int32_t* const tokens = m_decoder.takeTokens();
-    std::int32_t* const targets = m_decoder.takeTargets();
+    std::int32_t* const tokens = m_decoder->takeTokens();
+    std::int32_t* const targets = m_decoder->takeTargets();
     const std::int64_t first = rank() * m_setup.samplesPerRank() + microStep * training.microBatch;
     for (std::int64_t i = 0; i < training.microBatch; ++i)
         m_data.trainingSample(m_step, first + i, tokens + i * training.sequence, targets + i * training.sequence);
@@ -181,13 +184,13 @@ bool Executor::runCompute(std::size_t index) {
     const PartAccess access = accessPart(m_layout.of(instruction.op), instruction.part, slot);
     switch (instruction.code) {
     case StepCode::Forward:
-        m_decoder.forward(instruction.op, access);
+        m_decoder->forward(instruction.op, access);
         break;
     case StepCode::Recompute:
-        m_decoder.recompute(instruction.op, access);
+        m_decoder->recompute(instruction.op, access);
         break;
     default:
-        m_decoder.backward(instruction.op, access);
+        m_decoder->backward(instruction.op, access);
         if (slot != nullptr)
             clearPadding(instruction);
         return true; // its slot is given back when the reduction is done
@@ -210,7 +213,10 @@ bool Executor::clip() {
         for (const PartState& part : m_layout.of(op).parts)
             for (const TensorState& tensor : part.tensors) {
                 const TensorState::Owned owned = tensor.owned(rank());
-                (tensor.updateSharded ? sharded : whole) += sumOfSquares(owned.gradient, owned.count);
+                const double squares = sumOfSquares(owned.gradient, owned.count);
+                // Every node has the shards of an operator that is sharded inside nodes.
+                const auto copies = static_cast<double>(m_setup.ranks / tensor.group);
+                (tensor.updateSharded ? sharded : whole) += tensor.updateSharded ? squares / copies : squares;
             }
     }
     m_scalars = {m_loss.loss, static_cast<double>(m_loss.tokens), sharded, m_stopRequested ? 1.0 : 0.0};
@@ -271,7 +277,7 @@ bool Executor::run(std::size_t index, std::int64_t microStep) {
             return false;
         break;
     case StepCode::Loss: {
-        const LossSum sum = m_decoder.loss();
+        const LossSum sum = m_decoder->loss();
         m_loss.loss += sum.loss;
         m_loss.tokens += sum.tokens;
         break;
@@ -280,6 +286,11 @@ bool Executor::run(std::size_t index, std::int64_t microStep) {
     case StepCode::AllReduce: // what is reduced in place is summed once, when all micro-steps have added to it
         if (instruction.slot >= 0 || lastMicroStep)
             post(instruction);
+        // Inside a node the shard is complete after its last use; it is summed over the nodes once per step.
+        if (instruction.code == StepCode::ReduceScatter && lastMicroStep &&
+            !m_setup.operators[static_cast<std::size_t>(instruction.op)].isTied() &&
+            m_communication->hasCopiesOnOtherNodes(instruction.op))
+            post({StepCode::AllReduce, instruction.op, instruction.part, -1});
         return true;
     case StepCode::Clip:
         if (!clip())
@@ -338,8 +349,8 @@ contract::Result<Evaluation> Executor::evaluate(std::int64_t samples) {
     std::vector<bool> correct;
     const std::int64_t perRound = microBatch * m_setup.ranks;
     for (std::int64_t first = 0; first < samples; first += perRound) {
-        std::int32_t* const tokens = m_decoder.takeTokens();
-        std::int32_t* const targets = m_decoder.takeTargets();
+        std::int32_t* const tokens = m_decoder->takeTokens();
+        std::int32_t* const targets = m_decoder->takeTargets();
         const std::int64_t mine = first + rank() * microBatch;
         for (std::int64_t i = 0; i < microBatch; ++i) {
             m_data.heldOutSample(mine + i, tokens + i * sequence, targets + i * sequence);
@@ -361,7 +372,7 @@ contract::Result<Evaluation> Executor::evaluate(std::int64_t samples) {
             return tl::unexpected(drained.error());
         for (std::int32_t slot = 0; slot < m_setup.program.slotCount; ++slot)
             giveBackSlot(slot);
-        const LossSum sum = m_decoder.evaluate(correct);
+        const LossSum sum = m_decoder->evaluate(correct);
         sums[0] += sum.loss;
         sums[1] += static_cast<double>(sum.tokens);
         for (std::int64_t i = 0; m_data.hasAnswers() && i < microBatch && mine + i < samples; ++i) {

@@ -5,7 +5,7 @@
 #include "runtime/data/Dataset.h"
 #include "runtime/execute/Communication.h"
 #include "runtime/execute/PlanSetup.h"
-#include "runtime/network/Gpt2Decoder.h"
+#include "runtime/network/Decoder.h"
 #include "runtime/network/StateLayout.h"
 
 #include <array>
@@ -42,7 +42,7 @@ struct TracedInstruction {
 /// After the first step nothing is allocated on either thread.
 class Executor {
 public:
-    /// Maps the arenas and connects the ring. Errors: RunFailed.
+    /// Maps the arenas and connects the rings. Errors: RunFailed.
     static contract::Result<std::unique_ptr<Executor>> create(const PlanSetup& setup, Group& group,
                                                               const Dataset& data);
 
@@ -96,7 +96,7 @@ private:
     const Dataset& m_data;
     BufferPool m_pool;
     StateLayout m_layout;
-    Gpt2Decoder m_decoder;
+    std::unique_ptr<Decoder> m_decoder;
     std::vector<Slot> m_slots;
     std::vector<float*> m_slotBases;
     std::vector<bool> m_releasesSlot; ///< by instruction

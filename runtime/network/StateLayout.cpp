@@ -24,7 +24,7 @@ namespace {
 /// Where each operator's tensors begin inside a slot, in floats: behind those of the coalesced operators before it.
 std::vector<std::int64_t> coalescedOffsets(const std::vector<contract::Operator>& operators,
                                            const std::vector<contract::OperatorDecision>& decisions, std::int64_t ranks,
-                                           const contract::Preset& preset) {
+                                           std::int64_t devicesPerNode, const contract::Preset& preset) {
     std::vector<std::int64_t> offsets(operators.size(), 0);
     std::int32_t block = -1;
     for (const contract::Operator& op : operators) {
@@ -32,7 +32,7 @@ std::vector<std::int64_t> coalescedOffsets(const std::vector<contract::Operator>
             continue;
         block = op.block;
         for (const contract::CoalescedMember& member :
-             contract::coalescedMembers(operators, decisions, block, ranks, ranks, preset))
+             contract::coalescedMembers(operators, decisions, block, ranks, devicesPerNode, preset))
             offsets[static_cast<std::size_t>(member.op)] = member.offset / static_cast<std::int64_t>(sizeof(float));
     }
     return offsets;
@@ -42,16 +42,17 @@ std::vector<std::int64_t> coalescedOffsets(const std::vector<contract::Operator>
 
 StateLayout::StateLayout(const std::vector<contract::Operator>& operators,
                          const std::vector<contract::OperatorDecision>& decisions, std::int64_t ranks,
-                         const contract::Preset& preset, BufferPool& pool) {
+                         std::int64_t devicesPerNode, const contract::Preset& preset, BufferPool& pool) {
     const std::vector<std::int32_t> owners = contract::storageOwners(operators);
     m_operators.resize(operators.size());
-    const std::vector<std::int64_t> slotOffsets = coalescedOffsets(operators, decisions, ranks, preset);
+    const std::vector<std::int64_t> slotOffsets = coalescedOffsets(operators, decisions, ranks, devicesPerNode, preset);
     for (std::size_t i = 0; i < operators.size(); ++i) {
         const auto owner = static_cast<std::size_t>(owners[i]);
         const contract::Placement& placement = decisions[owner].placement;
         OperatorState& state = m_operators[i];
-        place(state, operators[i], placement, ranks, slotOffsets[i]);
-        for (const contract::StateBuffer& buffer : contract::sizeState(operators[owner], placement, ranks, preset)) {
+        const std::int64_t group = contract::groupSize(placement, ranks, devicesPerNode);
+        place(state, operators[i], placement, group, slotOffsets[i]);
+        for (const contract::StateBuffer& buffer : contract::sizeState(operators[owner], placement, group, preset)) {
             TensorState& tensor =
                 state.parts[static_cast<std::size_t>(buffer.part)].tensors[static_cast<std::size_t>(buffer.tensor)];
             float* const memory = pool.take(pool.find(operators[owner].name + "." + buffer.suffix));
@@ -81,7 +82,7 @@ StateLayout::StateLayout(const std::vector<contract::Operator>& operators,
 }
 
 void StateLayout::place(OperatorState& state, const contract::Operator& op, const contract::Placement& placement,
-                        std::int64_t ranks, std::int64_t slotOffset) {
+                        std::int64_t group, std::int64_t slotOffset) {
     state.kind = placement.kind;
     for (const contract::SlicePart& slice : contract::sliceParts(op, placement)) {
         PartState part{slice, {}};
@@ -91,8 +92,9 @@ void StateLayout::place(OperatorState& state, const contract::Operator& op, cons
             tensor.columns = spec.columns;
             tensor.rows = tensor.elements / spec.columns;
             tensor.firstRow = tensor.rows == spec.rows ? 0 : slice.rows.begin;
-            tensor.shard = contract::shardElements(tensor.elements, ranks);
-            tensor.paddedElements = tensor.shard * ranks;
+            tensor.shard = contract::shardElements(tensor.elements, group);
+            tensor.group = group;
+            tensor.paddedElements = tensor.shard * group;
             tensor.decayed = spec.columns > 1 && op.role != contract::OperatorRole::PositionEmbedding;
             part.tensors.push_back(tensor);
         }

@@ -77,19 +77,28 @@ void MemoryTest::highWaterIsTheTable_data() {
     QTest::addColumn<QString>("placement");
     QTest::addColumn<int>("ranks");
     QTest::addColumn<bool>("recompute");
+    QTest::addColumn<QString>("family");
+    for (const char* family : {"llama", "qwen3"})
+        for (const char* placement : {"mixed", "coalesced shard and keep"})
+            for (const bool recompute : {false, true})
+                QTest::addRow("%s, %s%s", family, placement, recompute ? ", recomputed" : "")
+                    << placement << 2 << recompute << family;
     for (const char* placement : {"replicate", "keep", "keep-held", "shard", "mixed", "coalesced shard",
                                   "coalesced keep", "coalesced shard and keep"})
         for (const int ranks : {1, 2})
             for (const bool recompute : {false, true})
                 QTest::addRow("%s, %d ranks%s", placement, ranks, recompute ? ", recomputed" : "")
-                    << placement << ranks << recompute;
+                    << placement << ranks << recompute << "gpt2";
 }
 
 void MemoryTest::highWaterIsTheTable() {
     QFETCH(const QString, placement);
     QFETCH(const int, ranks);
     QFETCH(const bool, recompute);
+    QFETCH(const QString, family);
     PlanRecipe recipe = mixedRecipe(ranks, recompute);
+    if (family != "gpt2")
+        recipe.architecture = testing::oddLlama(family.toStdString());
     recipe.coalesce = placement.startsWith("coalesced");
     if (placement == "coalesced shard and keep")
         recipe.placement = [](int index, const std::string&) { return std::string(index % 2 == 0 ? "shard" : "keep"); };
@@ -121,13 +130,18 @@ void MemoryTest::highWaterIsTheTable() {
 
 void MemoryTest::laterStepsAllocateNothing_data() {
     QTest::addColumn<bool>("coalesce");
-    QTest::newRow("one operator at a time") << false;
-    QTest::newRow("coalesced") << true;
+    QTest::addColumn<QString>("family");
+    QTest::newRow("one operator at a time") << false << "gpt2";
+    QTest::newRow("coalesced") << true << "gpt2";
+    QTest::newRow("llama") << true << "llama";
 }
 
 void MemoryTest::laterStepsAllocateNothing() {
     QFETCH(const bool, coalesce);
+    QFETCH(const QString, family);
     PlanRecipe recipe = mixedRecipe(2, true);
+    if (family != "gpt2")
+        recipe.architecture = testing::oddLlama(family.toStdString());
     recipe.coalesce = coalesce;
     if (coalesce)
         recipe.placement = [](int index, const std::string&) {

@@ -22,11 +22,14 @@ private slots:
     void coalescedBlocksTrainTheSame();
     void coalescingChangesNoBit();
     void evaluationIsThatOfOneRank();
+    void nodeGroupsTrainTheSame_data();
+    void nodeGroupsTrainTheSame();
+    void aBrokenNodeIsRefused();
 
 private:
     static constexpr std::int64_t kSteps = 50;
     static constexpr std::int64_t kGlobalBatch = 8;
-    void compareWithReference(const PlanRecipe& recipe, std::int64_t steps) const;
+    static void compareSteps(const PlanRecipe& recipe, const PlanRecipe& alone, std::int64_t steps);
     std::vector<double> m_reference;
 };
 
@@ -63,13 +66,20 @@ std::optional<engine::Evaluation> evaluated(const PlanRecipe& recipe) {
 
 } // namespace
 
-void PlacementTest::compareWithReference(const PlanRecipe& recipe, std::int64_t steps) const {
-    const std::vector<double> losses = testing::trainLosses(testing::makePlan(recipe), steps);
-    QCOMPARE(losses.size(), static_cast<std::size_t>(steps));
-    double worst = 0;
-    for (std::size_t i = 0; i < losses.size(); ++i)
-        worst = std::max(worst, std::abs(losses[i] - m_reference[i]) / m_reference[i]);
-    QVERIFY2(worst < 1e-5, qPrintable(QString("largest relative difference %1").arg(worst)));
+/// Loss and gradient norm of every step are those of one rank with everything in place.
+void PlacementTest::compareSteps(const PlanRecipe& recipe, const PlanRecipe& alone, std::int64_t steps) {
+    const auto reference = testing::trainOutcomes(testing::makePlan(alone), steps);
+    const auto outcomes = testing::trainOutcomes(testing::makePlan(recipe), steps);
+    QCOMPARE(reference.size(), static_cast<std::size_t>(steps));
+    QCOMPARE(outcomes.size(), reference.size());
+    for (std::size_t i = 0; i < outcomes.size(); ++i) {
+        const auto compare = [&](const char* what, double got, double expected) {
+            QVERIFY2(std::abs(got - expected) < 1e-5 * expected,
+                     qPrintable(QString("%1 of step %2: %3, not %4").arg(what).arg(i + 1).arg(got).arg(expected)));
+        };
+        compare("loss", outcomes[i].loss, reference[i].loss);
+        compare("gradient norm", outcomes[i].gradientNorm, reference[i].gradientNorm);
+    }
 }
 
 void PlacementTest::initTestCase() {
@@ -122,7 +132,12 @@ void PlacementTest::lossIsThatOfOneRank() {
         static const char* const kMixed[] = {"keep", "shard", "replicate", "shard:3:2", "shard:4"};
         return placement == "mixed" ? std::string(kMixed[index % 5]) : placement.toStdString();
     };
-    compareWithReference(recipe, kSteps);
+    const std::vector<double> losses = testing::trainLosses(testing::makePlan(recipe), kSteps);
+    QCOMPARE(losses.size(), m_reference.size());
+    double worst = 0;
+    for (std::size_t i = 0; i < losses.size(); ++i)
+        worst = std::max(worst, std::abs(losses[i] - m_reference[i]) / m_reference[i]);
+    QVERIFY2(worst < 1e-5, qPrintable(QString("largest relative difference %1").arg(worst)));
 }
 
 void PlacementTest::coalescedBlocksTrainTheSame_data() {
@@ -160,13 +175,7 @@ void PlacementTest::coalescedBlocksTrainTheSame() {
     recipe.coalesce = true;
     PlanRecipe alone;
     alone.microBatch = 12;
-    constexpr std::int64_t kFewSteps = 10;
-    static const std::vector<double> reference = testing::trainLosses(testing::makePlan(alone), kFewSteps);
-    const std::vector<double> losses = testing::trainLosses(testing::makePlan(recipe), kFewSteps);
-    QCOMPARE(losses.size(), reference.size());
-    for (std::size_t i = 0; i < losses.size(); ++i)
-        QVERIFY2(std::abs(losses[i] - reference[i]) < 1e-5 * reference[i],
-                 qPrintable(QString("step %1: %2, not %3").arg(i + 1).arg(losses[i]).arg(reference[i])));
+    compareSteps(recipe, alone, 10);
 }
 
 /// The sums of a coalesced collective are those of one collective per tensor.
@@ -199,6 +208,55 @@ void PlacementTest::evaluationIsThatOfOneRank() {
             QCOMPARE(together->answers.asked, alone->answers.asked);
             QCOMPARE(together->answers.right, alone->answers.right);
         }
+}
+
+void PlacementTest::nodeGroupsTrainTheSame_data() {
+    QTest::addColumn<QString>("placements");
+    QTest::addColumn<int>("ranks");
+    QTest::addColumn<int>("devicesPerNode");
+    QTest::addColumn<int>("accumulate");
+    QTest::addColumn<bool>("coalesce");
+    QTest::newRow("sharded in nodes") << "shard@node" << 4 << 2 << 1 << false;
+    QTest::newRow("sharded in nodes, accumulated") << "shard@node" << 4 << 2 << 3 << false;
+    QTest::newRow("kept in nodes, accumulated") << "keep@node" << 4 << 2 << 3 << false;
+    QTest::newRow("kept and held in nodes, accumulated") << "keep-held@node" << 4 << 2 << 3 << false;
+    QTest::newRow("split in nodes") << "shard:3:2@node" << 4 << 2 << 1 << false;
+    QTest::newRow("coalesced in nodes") << "shard@node+keep@node" << 4 << 2 << 3 << true;
+    QTest::newRow("with others") << "shard@node+keep+shard+keep-held@node+replicate" << 4 << 2 << 3 << false;
+    QTest::newRow("three nodes of one") << "shard@node+keep@node" << 3 << 1 << 1 << false;
+    QTest::newRow("three nodes of two") << "shard@node+keep@node" << 6 << 2 << 1 << true;
+}
+
+void PlacementTest::nodeGroupsTrainTheSame() {
+    QFETCH(const QString, placements);
+    QFETCH(const int, ranks);
+    QFETCH(const int, devicesPerNode);
+    QFETCH(const int, accumulate);
+    QFETCH(const bool, coalesce);
+    PlanRecipe recipe;
+    recipe.ranks = ranks;
+    recipe.devicesPerNode = devicesPerNode;
+    recipe.accumulate = accumulate;
+    recipe.microBatch = 12 / ranks / accumulate;
+    recipe.recompute = true;
+    recipe.placement = placementsOf(placements);
+    recipe.coalesce = coalesce;
+    PlanRecipe alone;
+    alone.microBatch = 12;
+    compareSteps(recipe, alone, 10);
+}
+
+void PlacementTest::aBrokenNodeIsRefused() {
+    PlanRecipe recipe;
+    recipe.ranks = 4;
+    recipe.devicesPerNode = 2;
+    recipe.microBatch = 3;
+    recipe.placement = placementsOf("shard@node");
+    const auto setup = engine::preparePlan(testing::makePlan(recipe), {3, {}});
+    QVERIFY(!setup);
+    QVERIFY2(setup.error().message.find("cluster.devices_per_node") != std::string::npos,
+             setup.error().message.c_str());
+    QVERIFY(engine::preparePlan(testing::makePlan(recipe), {6, {}}));
 }
 
 QTEST_GUILESS_MAIN(PlacementTest)

@@ -39,7 +39,8 @@ std::vector<std::optional<contract::Error>> onRanks(int ranks, const Body& body,
             return tl::unexpected(group.error());
         std::vector<float> memory(kFloats);
         std::vector<float> scratch(contract::kCollectiveScratchBytes / 4);
-        auto ring = Ring::create(**group, {{reinterpret_cast<std::byte*>(memory.data()), kFloats * 4}},
+        auto ring = Ring::create(**group, engine::RingMembers::everybody(**group),
+                                 {{reinterpret_cast<std::byte*>(memory.data()), kFloats * 4}},
                                  {reinterpret_cast<std::byte*>(scratch.data()), contract::kCollectiveScratchBytes});
         if (!ring)
             return tl::unexpected(ring.error());
