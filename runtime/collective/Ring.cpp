@@ -17,6 +17,7 @@ namespace {
 
 // Large enough that a message's cost is its bytes, small enough that two fit a socket's buffers and overlap.
 constexpr std::int64_t kPieceFloats = 32 * 1024;
+constexpr int kMaximumRegions = 16; // of one ring
 
 void addTo(float* into, const float* from, std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i)
@@ -36,22 +37,38 @@ std::string currentMessage() {
 
 } // namespace
 
-Ring::Ring(Group& group, std::vector<MemoryRegion> regions, MemoryRegion scratch)
-    : m_group(group), m_regions(std::move(regions)) {
+RingMembers RingMembers::everybody(const Group& group) {
+    return inside(group, group.size());
+}
+RingMembers RingMembers::inside(const Group& group, int size) {
+    RingMembers members{{}, group.rank() % size, size == group.size() ? 0 : 1};
+    for (int i = 0; i < size; ++i)
+        members.ranks.push_back(group.rank() - members.index + i);
+    return members;
+}
+RingMembers RingMembers::across(const Group& group, int size) {
+    RingMembers members{{}, group.rank() / size, 2};
+    for (int rank = group.rank() % size; rank < group.size(); rank += size)
+        members.ranks.push_back(rank);
+    return members;
+}
+
+Ring::Ring(Group& group, RingMembers members, std::vector<MemoryRegion> regions, MemoryRegion scratch)
+    : m_group(group), m_members(std::move(members)), m_regions(std::move(regions)) {
     m_regions.push_back(scratch);
 }
 
 Ring::~Ring() = default;
 
-contract::Result<std::unique_ptr<Ring>> Ring::create(Group& group, std::vector<MemoryRegion> regions,
-                                                     MemoryRegion scratch) {
-    std::unique_ptr<Ring> ring(new Ring(group, std::move(regions), scratch));
-    if (group.size() == 1)
+contract::Result<std::unique_ptr<Ring>> Ring::create(Group& group, RingMembers members,
+                                                     std::vector<MemoryRegion> regions, MemoryRegion scratch) {
+    std::unique_ptr<Ring> ring(new Ring(group, std::move(members), std::move(regions), scratch));
+    if (ring->size() == 1)
         return ring;
     if (auto bound = ring->bind(); !bound)
         return tl::unexpected(bound.error());
     // A message for a buffer that its receiver has not registered yet would be lost.
-    if (auto met = group.meet("ring"); !met)
+    if (auto met = group.meet(fmt::format("ring/{}", ring->m_members.id)); !met)
         return tl::unexpected(met.error());
     if (auto warm = ring->warmUp(); !warm)
         return tl::unexpected(warm.error());
@@ -64,8 +81,9 @@ contract::Result<std::unique_ptr<Ring>> Ring::create(Group& group, std::vector<M
 contract::Result<void> Ring::warmUp() {
     const MemoryRegion& scratch = m_regions.back();
     const std::int64_t floats = std::min(kPieceFloats, scratch.bytes / static_cast<std::int64_t>(sizeof(float)));
+    const RingTensor piece{scratchFloats(), {floats, floats}}; // all of it is the first rank's chunk
     try {
-        exchange(scratchFloats(), floats, scratchFloats(), floats, Target::SamePlace);
+        exchange({&piece, 1}, 0, 0, Target::SamePlace);
     } catch (...) {
         return tl::unexpected(describe("first message"));
     }
@@ -75,14 +93,17 @@ contract::Result<void> Ring::warmUp() {
 
 contract::Result<void> Ring::bind() {
     try {
-        auto& next = m_group.context()->getPair(m_group.next());
-        auto& previous = m_group.context()->getPair(m_group.previous());
-        const auto scratch = static_cast<int>(m_regions.size() - 1);
+        auto& toNext = m_group.context()->getPair(next());
+        auto& fromPrevious = m_group.context()->getPair(previous());
+        // Gloo pairs what is sent with what is received by a number; two rings may run over the same connection.
+        const int first = m_members.id * kMaximumRegions;
+        const int scratch = first + static_cast<int>(m_regions.size()) - 1;
         for (std::size_t i = 0; i < m_regions.size(); ++i) {
             const auto bytes = static_cast<std::size_t>(m_regions[i].bytes);
-            m_toNext.push_back(next->createSendBuffer(static_cast<int>(i), m_regions[i].base, bytes));
-            m_toScratch.push_back(next->createSendBuffer(scratch, m_regions[i].base, bytes));
-            m_fromPrevious.push_back(previous->createRecvBuffer(static_cast<int>(i), m_regions[i].base, bytes));
+            m_toNext.push_back(toNext->createSendBuffer(first + static_cast<int>(i), m_regions[i].base, bytes));
+            m_toScratch.push_back(toNext->createSendBuffer(scratch, m_regions[i].base, bytes));
+            m_fromPrevious.push_back(
+                fromPrevious->createRecvBuffer(first + static_cast<int>(i), m_regions[i].base, bytes));
         }
     } catch (...) {
         return tl::unexpected(describe("binding buffers"));
@@ -92,7 +113,7 @@ contract::Result<void> Ring::bind() {
 
 contract::Error Ring::describe(const char* what) const {
     const std::string message = currentMessage();
-    const int peer = m_sending ? m_group.next() : m_group.previous();
+    const int peer = m_sending ? next() : previous();
     std::string cause = message;
     if (message.find("timeout") != std::string::npos)
         cause = fmt::format("rank {} did not {} for {:.1f} s", peer, m_sending ? "receive" : "send",
@@ -118,13 +139,44 @@ std::int64_t Ring::pieceCapacity() const {
     return size() == 1 ? kPieceFloats : m_regions.back().bytes / static_cast<std::int64_t>(sizeof(float)) / size();
 }
 
-void Ring::sendPiece(const float* from, std::int64_t count, Target target) {
+/// The messages that carry one rank's chunks of all tensors, in the order in which they are sent.
+class Ring::PieceWalk {
+public:
+    PieceWalk(std::span<const RingTensor> tensors, int rank) : m_tensors(tensors), m_rank(rank) { skipEmpty(); }
+
+    bool isDone() const { return m_tensor == m_tensors.size(); }
+    float* at() const { return m_tensors[m_tensor].whole + m_tensors[m_tensor].chunks.begin(m_rank) + m_offset; }
+    std::int64_t count() const { return std::min(kPieceFloats, chunkCount() - m_offset); }
+    /// Whether the current piece still belongs to a window of which `used` floats are taken.
+    bool fits(std::int64_t used) const { return !isDone() && (used == 0 || used + count() <= kPieceFloats); }
+    void advance() {
+        m_offset += count();
+        skipEmpty();
+    }
+
+private:
+    std::int64_t chunkCount() const { return m_tensors[m_tensor].chunks.count(m_rank); }
+    void skipEmpty() {
+        while (!isDone() && m_offset >= chunkCount()) {
+            ++m_tensor;
+            m_offset = 0;
+        }
+    }
+
+    std::span<const RingTensor> m_tensors;
+    int m_rank;
+    std::size_t m_tensor = 0;
+    std::int64_t m_offset = 0; ///< floats of the chunk that are behind
+};
+
+void Ring::sendPiece(const float* from, std::int64_t count, Target target, std::int64_t scratchAt) {
     const Place source = place(from);
     m_sending = true;
     auto& buffers = target == Target::SamePlace ? m_toNext : m_toScratch;
+    const std::int64_t landing =
+        target == Target::SamePlace ? source.offset : scratchAt * static_cast<std::int64_t>(sizeof(float));
     buffers[source.region]->send(static_cast<std::size_t>(source.offset),
-                                 static_cast<std::size_t>(count) * sizeof(float),
-                                 target == Target::SamePlace ? static_cast<std::size_t>(source.offset) : 0);
+                                 static_cast<std::size_t>(count) * sizeof(float), static_cast<std::size_t>(landing));
 }
 
 void Ring::receivePiece(std::size_t region) {
@@ -132,65 +184,81 @@ void Ring::receivePiece(std::size_t region) {
     m_fromPrevious[region]->waitRecv();
 }
 
-/// Sends one chunk to the next rank while receiving one from the previous, piece by piece. Writes block when the socket
-/// is full, so odd ranks receive first: no ring of ranks can wait for each other.
-void Ring::exchange(const float* send, std::int64_t sendCount, float* receive, std::int64_t receiveCount,
-                    Target target) {
-    const bool receivesFirst = rank() % 2 == 1;
-    const std::size_t region = target == Target::SamePlace ? place(receive).region : m_regions.size() - 1;
-    const auto sendAt = [&](std::int64_t at) {
-        if (at < sendCount)
-            sendPiece(send + at, std::min(kPieceFloats, sendCount - at), target);
-    };
-    for (std::int64_t at = 0; at < std::max(sendCount, receiveCount); at += kPieceFloats) {
-        if (!receivesFirst)
-            sendAt(at);
-        if (at < receiveCount) {
-            receivePiece(region);
-            if (target == Target::Scratch)
-                addTo(receive + at, scratchFloats(), std::min(kPieceFloats, receiveCount - at));
-        }
-        if (receivesFirst)
-            sendAt(at);
+void Ring::sendWindow(PieceWalk& pieces, Target target) {
+    for (std::int64_t used = 0; pieces.fits(used);) {
+        const std::int64_t count = pieces.count();
+        sendPiece(pieces.at(), count, target, used);
+        used += count;
+        pieces.advance();
     }
 }
 
-contract::Result<void> Ring::allGather(float* whole, Chunks chunks) {
+void Ring::receiveWindow(PieceWalk& pieces, Target target) {
+    for (std::int64_t used = 0; pieces.fits(used);) {
+        const std::int64_t count = pieces.count();
+        receivePiece(target == Target::SamePlace ? place(pieces.at()).region : m_regions.size() - 1);
+        if (target == Target::Scratch)
+            addTo(pieces.at(), scratchFloats() + used, count);
+        used += count;
+        pieces.advance();
+    }
+}
+
+/// Window by window, each of as many pieces as a socket is sure to take. Writes block when it is full, so odd ranks
+/// receive first: no ring of ranks can wait for each other.
+void Ring::exchange(std::span<const RingTensor> tensors, int sent, int received, Target target) {
+    const bool receivesFirst = rank() % 2 == 1;
+    PieceWalk out(tensors, sent);
+    PieceWalk in(tensors, received);
+    while (!out.isDone() || !in.isDone()) {
+        if (!receivesFirst)
+            sendWindow(out, target);
+        receiveWindow(in, target);
+        if (receivesFirst)
+            sendWindow(out, target);
+    }
+}
+
+contract::Result<void> Ring::allGather(std::span<const RingTensor> tensors) {
     const int n = size();
     try {
-        for (int step = 0; step + 1 < n; ++step) {
-            const int sent = (rank() - step + n) % n;
-            const int received = (rank() - step - 1 + n) % n;
-            exchange(whole + chunks.begin(sent), chunks.count(sent), whole + chunks.begin(received),
-                     chunks.count(received), Target::SamePlace);
-        }
+        for (int step = 0; step + 1 < n; ++step)
+            exchange(tensors, (rank() - step + n) % n, (rank() - step - 1 + n) % n, Target::SamePlace);
     } catch (...) {
         return tl::unexpected(describe("all-gather"));
     }
     return {};
 }
 
-contract::Result<void> Ring::reduceScatter(float* whole, Chunks chunks) {
+contract::Result<void> Ring::reduceScatter(std::span<const RingTensor> tensors) {
     const int n = size();
     try {
         // The sum of chunk c starts at rank c + 1 and ends at rank c.
-        for (int step = 0; step + 1 < n; ++step) {
-            const int sent = (rank() - step - 1 + n) % n;
-            const int received = (rank() - step - 2 + 2 * n) % n;
-            exchange(whole + chunks.begin(sent), chunks.count(sent), whole + chunks.begin(received),
-                     chunks.count(received), Target::Scratch);
-        }
+        for (int step = 0; step + 1 < n; ++step)
+            exchange(tensors, (rank() - step - 1 + n) % n, (rank() - step - 2 + 2 * n) % n, Target::Scratch);
     } catch (...) {
         return tl::unexpected(describe("reduce-scatter"));
     }
     return {};
 }
 
-contract::Result<void> Ring::allReduce(float* whole, std::int64_t elements) {
-    const Chunks chunks{elements, (elements + size() - 1) / size()};
-    if (auto reduced = reduceScatter(whole, chunks); !reduced)
+contract::Result<void> Ring::allReduce(std::span<const RingTensor> tensors) {
+    if (auto reduced = reduceScatter(tensors); !reduced)
         return reduced;
-    return allGather(whole, chunks);
+    return allGather(tensors);
+}
+
+contract::Result<void> Ring::allGather(float* whole, Chunks chunks) {
+    const RingTensor tensor{whole, chunks};
+    return allGather({&tensor, 1});
+}
+contract::Result<void> Ring::reduceScatter(float* whole, Chunks chunks) {
+    const RingTensor tensor{whole, chunks};
+    return reduceScatter({&tensor, 1});
+}
+contract::Result<void> Ring::allReduce(float* whole, std::int64_t elements) {
+    const RingTensor tensor{whole, evenChunks(elements)};
+    return allReduce({&tensor, 1});
 }
 
 contract::Result<const float*> Ring::gatherPieces(const float* piece, std::int64_t count) {

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace gloo::transport {
@@ -30,6 +31,26 @@ struct Chunks {
     std::int64_t count(int rank) const { return std::min(elements, (rank + 1) * chunk) - begin(rank); }
 };
 
+/// The ranks of a group that form a ring, in its order, and this rank's place among them. A rank may be in several
+/// rings; they are told apart by their ids.
+struct RingMembers {
+    std::vector<int> ranks; ///< of the group
+    int index = 0;
+    int id = 0;
+
+    static RingMembers everybody(const Group& group);
+    /// The `size` consecutive ranks that this one is among: a node's.
+    static RingMembers inside(const Group& group, int size);
+    /// The ranks with this one's place in each run of `size`: one of every node.
+    static RingMembers across(const Group& group, int size);
+};
+
+/// One tensor of a collective.
+struct RingTensor {
+    float* whole = nullptr;
+    Chunks chunks;
+};
+
 /// Ring collectives over Gloo's bound buffers: all-gather, reduce-scatter and all-reduce of floats, with an order of
 /// additions that depends on nothing but the number of ranks.
 ///
@@ -38,20 +59,31 @@ struct Chunks {
 /// Nothing is allocated after create().
 class Ring {
 public:
-    /// `scratch` takes received pieces before they are added. Errors: RunFailed.
-    static contract::Result<std::unique_ptr<Ring>> create(Group& group, std::vector<MemoryRegion> regions,
-                                                          MemoryRegion scratch);
+    /// `scratch` takes received pieces before they are added; the rings of a rank may share it. All ranks of the group
+    /// create their rings in the same order of ids. Errors: RunFailed.
+    static contract::Result<std::unique_ptr<Ring>> create(Group& group, RingMembers members,
+                                                          std::vector<MemoryRegion> regions, MemoryRegion scratch);
     ~Ring();
 
-    int rank() const { return m_group.rank(); }
-    int size() const { return m_group.size(); }
+    /// This rank's place in the ring, and the number of places.
+    int rank() const { return m_members.index; }
+    int size() const { return static_cast<int>(m_members.ranks.size()); }
 
-    /// Every rank's chunk of `whole`, which it already holds, reaches every other rank.
+    /// The collectives of several tensors pay a ring's latency once: in every ring step the pieces of all of them are
+    /// on the way together. Results are bit for bit those of one collective per tensor.
+    ///
+    /// Every rank's chunk of each tensor, which it already holds, reaches every other rank.
+    contract::Result<void> allGather(std::span<const RingTensor> tensors);
+    /// This rank's chunk of each tensor becomes the sum over the ranks; the other chunks are used up.
+    contract::Result<void> reduceScatter(std::span<const RingTensor> tensors);
+    /// Each tensor becomes the sum over the ranks, bit for bit the same on each.
+    contract::Result<void> allReduce(std::span<const RingTensor> tensors);
+
     contract::Result<void> allGather(float* whole, Chunks chunks);
-    /// This rank's chunk of `whole` becomes the sum over the ranks; the other chunks are used up.
     contract::Result<void> reduceScatter(float* whole, Chunks chunks);
-    /// `whole` becomes the sum over the ranks, bit for bit the same on each.
     contract::Result<void> allReduce(float* whole, std::int64_t elements);
+    /// The chunks into which an all-reduce cuts a tensor.
+    Chunks evenChunks(std::int64_t elements) const { return {elements, (elements + size() - 1) / size()}; }
     /// Sums up to kMaximumScalars doubles in the order of the ranks.
     contract::Result<void> sumScalars(double* values, int count);
     /// Copies `count` floats from each rank to every rank: `gathered` (size, count) points into the scratch and is
@@ -65,7 +97,10 @@ public:
     static constexpr int kMaximumScalars = 16;
 
 private:
-    Ring(Group& group, std::vector<MemoryRegion> regions, MemoryRegion scratch);
+    Ring(Group& group, RingMembers members, std::vector<MemoryRegion> regions, MemoryRegion scratch);
+    /// Ranks of the group.
+    int next() const { return m_members.ranks[static_cast<std::size_t>((rank() + 1) % size())]; }
+    int previous() const { return m_members.ranks[static_cast<std::size_t>((rank() + size() - 1) % size())]; }
     contract::Result<void> bind();
     contract::Result<void> warmUp();
     struct Place {
@@ -76,12 +111,18 @@ private:
     contract::Error describe(const char* what) const;
     /// Where a message lands at its receiver: at the place it has at the sender, or in the scratch to be added.
     enum class Target { SamePlace, Scratch };
-    void exchange(const float* send, std::int64_t sendCount, float* receive, std::int64_t receiveCount, Target target);
-    void sendPiece(const float* from, std::int64_t count, Target target);
+    class PieceWalk;
+    /// One ring step: sends the chunks of rank `sent` of all tensors to the next rank while those of rank `received`
+    /// arrive from the previous one.
+    void exchange(std::span<const RingTensor> tensors, int sent, int received, Target target);
+    void sendWindow(PieceWalk& pieces, Target target);
+    void receiveWindow(PieceWalk& pieces, Target target);
+    void sendPiece(const float* from, std::int64_t count, Target target, std::int64_t scratchAt);
     void receivePiece(std::size_t region);
     float* scratchFloats() const;
 
     Group& m_group;
+    RingMembers m_members;
     std::vector<MemoryRegion> m_regions; ///< the last one is the scratch
     std::vector<std::unique_ptr<gloo::transport::Buffer>> m_toNext;
     std::vector<std::unique_ptr<gloo::transport::Buffer>> m_toScratch;

@@ -3,6 +3,7 @@
 
 #include "runtime/contract/Json.h"
 #include "runtime/data/Safetensors.h"
+#include "runtime/network/HuggingFace.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -25,10 +26,6 @@ constexpr int kCheckpointVersion = 1;
 constexpr std::size_t kCheckpointsKept = 2;
 constexpr std::string_view kFormat = "shardscope-checkpoint";
 
-std::string weightName(const contract::Operator& op, const contract::TensorSpec& tensor) {
-    const std::string prefix = op.role == contract::OperatorRole::Head ? "" : "transformer.";
-    return prefix + op.name + "." + tensor.name;
-}
 std::string momentName(const std::string& weight, int moment) {
     return weight + (moment == 1 ? ".exp_avg" : ".exp_avg_sq");
 }
@@ -38,7 +35,7 @@ std::vector<TensorShape> weightShapes(const PlanSetup& setup) {
     for (const contract::Operator& op : setup.operators)
         if (!op.isTied())
             for (const contract::TensorSpec& tensor : op.tensors)
-                shapes.push_back({weightName(op, tensor), tensor.shape});
+                shapes.push_back({stateDictName(setup.architecture, op, tensor), tensor.shape});
     return shapes;
 }
 std::vector<TensorShape> momentShapes(const PlanSetup& setup) {
@@ -48,22 +45,6 @@ std::vector<TensorShape> momentShapes(const PlanSetup& setup) {
             shapes.push_back({momentName(weight.name, moment), weight.shape});
     return shapes;
 }
-
-/// Where an element of our (rows, columns) storage stands in the state dict's order, which for GPT-2's projections is
-/// (columns, rows).
-struct FileOrder {
-    bool transposed = false;
-    std::int64_t rows = 0;
-    std::int64_t columns = 0;
-
-    FileOrder(const contract::Operator& op, const contract::TensorSpec& tensor)
-        : transposed(op.kind == contract::OperatorKind::Linear && op.role != contract::OperatorRole::Head &&
-                     tensor.shape.size() == 2),
-          rows(tensor.rows), columns(tensor.columns) {}
-    std::int64_t indexOf(std::int64_t element) const {
-        return transposed ? element % columns * rows + element / columns : element;
-    }
-};
 
 /// One value array of a tensor part on this rank: weights or a moment.
 struct Values {
@@ -84,8 +65,8 @@ contract::Result<void> forEachValues(const PlanSetup& setup, const StateLayout& 
         for (const PartState& part : layout.of(i).parts)
             for (std::size_t t = 0; t < part.tensors.size(); ++t) {
                 const TensorState& tensor = part.tensors[t];
-                const FileOrder order(op, op.tensors[t]);
-                const std::string name = weightName(op, op.tensors[t]);
+                const StateDictOrder order(setup.architecture, op, op.tensors[t]);
+                const std::string name = stateDictName(setup.architecture, op, op.tensors[t]);
                 for (const Values& values :
                      {Values{tensor.weight, tensor.weightSharded, name, weights},
                       Values{tensor.firstMoment, tensor.updateSharded, momentName(name, 1), moments},
@@ -98,7 +79,7 @@ contract::Result<void> forEachValues(const PlanSetup& setup, const StateLayout& 
 }
 
 /// Puts `count` elements, starting at element `begin` of the part, where they belong in the file.
-void scatter(const TensorState& tensor, const FileOrder& order, const Values& values, std::int64_t begin,
+void scatter(const TensorState& tensor, const StateDictOrder& order, const Values& values, std::int64_t begin,
              std::int64_t count, const float* from) {
     float* const to = values.file->tensor(values.name);
     const std::int64_t base = tensor.firstRow * tensor.columns + begin;
@@ -106,7 +87,7 @@ void scatter(const TensorState& tensor, const FileOrder& order, const Values& va
         to[order.indexOf(base + e)] = from[e];
 }
 
-contract::Result<void> gatherValues(Ring& ring, const TensorState& tensor, const FileOrder& order,
+contract::Result<void> gatherValues(Ring& ring, const TensorState& tensor, const StateDictOrder& order,
                                     const Values& values) {
     if (!values.sharded) {
         if (ring.rank() == 0)
@@ -119,28 +100,13 @@ contract::Result<void> gatherValues(Ring& ring, const TensorState& tensor, const
         const auto pieces = ring.gatherPieces(values.memory + at, count);
         if (!pieces)
             return tl::unexpected(pieces.error());
-        for (int r = 0; ring.rank() == 0 && r < ring.size(); ++r) {
+        for (int r = 0; ring.rank() == 0 && r < tensor.group; ++r) {               // the other nodes have copies
             const std::int64_t valid = std::min(count, tensor.shardCount(r) - at); // the rest is padding
             if (valid > 0)
                 scatter(tensor, order, values, tensor.shardBegin(r) + at, valid, *pieces + r * count);
         }
     }
     return {};
-}
-
-contract::OrderedJson huggingFaceConfig(const contract::Architecture& a) {
-    return {{"architectures", {"GPT2LMHeadModel"}},
-            {"model_type", "gpt2"},
-            {"activation_function", "gelu_new"},
-            {"vocab_size", a.vocabulary},
-            {"n_positions", a.positions},
-            {"n_embd", a.hidden},
-            {"n_layer", a.layers},
-            {"n_head", a.heads},
-            {"n_inner", a.intermediate},
-            {"layer_norm_epsilon", a.normEpsilon},
-            {"tie_word_embeddings", a.tied},
-            {"torch_dtype", "float32"}};
 }
 
 fs::path checkpointsFolder(const std::string& runDirectory) {
@@ -223,7 +189,7 @@ contract::Result<std::string> saveCheckpoint(Executor& executor, const PlanSetup
         return writing ? contract::runFailed("rank 0 cannot write the checkpoint") : tl::unexpected(writing.error());
     auto gathered = executor.onLane([&](Ring& ring) {
         return forEachValues(setup, executor.layout(), weights.get(), moments.get(),
-                             [&](const TensorState& tensor, const FileOrder& order, const Values& values) {
+                             [&](const TensorState& tensor, const StateDictOrder& order, const Values& values) {
                                  return gatherValues(ring, tensor, order, values);
                              });
     });
@@ -287,7 +253,7 @@ contract::Result<void> loadCheckpoint(Executor& executor, const PlanSetup& setup
         return tl::unexpected(weights ? moments.error() : weights.error());
     return forEachValues(
         setup, executor.layout(), weights->get(), moments->get(),
-        [&](const TensorState& tensor, const FileOrder& order, const Values& values) -> contract::Result<void> {
+        [&](const TensorState& tensor, const StateDictOrder& order, const Values& values) -> contract::Result<void> {
             const std::int64_t begin = values.sharded ? tensor.shardBegin(executor.rank()) : 0;
             const std::int64_t count = values.sharded ? tensor.shardCount(executor.rank()) : tensor.elements;
             const float* const from = values.file->tensor(values.name);

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 namespace shardscope::engine {
 
@@ -24,49 +25,44 @@ contract::Result<std::unique_ptr<Executor>> Executor::create(const PlanSetup& se
         return tl::unexpected(arenas.error());
     arenas->touch();
     std::unique_ptr<Executor> executor(new Executor(setup, group, data, std::move(*arenas)));
-    if (auto connected = executor->connectRing(); !connected)
+    auto decoder = Decoder::create(setup.architecture, setup.operators, setup.decisions, setup.training.microBatch,
+                                   setup.training.sequence, executor->m_pool);
+    if (!decoder)
+        return tl::unexpected(decoder.error());
+    executor->m_decoder = std::move(*decoder);
+    if (auto connected = executor->connect(); !connected)
         return tl::unexpected(connected.error());
     return executor;
 }
 
 Executor::Executor(const PlanSetup& setup, Group& group, const Dataset& data, Arenas arenas)
     : m_setup(setup), m_group(group), m_data(data), m_pool(setup.table, std::move(arenas)),
-      m_layout(setup.operators, setup.decisions, setup.ranks, setup.preset, m_pool),
-      m_decoder(setup.architecture, setup.operators, setup.decisions, setup.training.microBatch,
-                setup.training.sequence, m_pool) {
+      m_layout(setup.operators, setup.decisions, setup.ranks, setup.devicesPerNode, setup.preset, m_pool) {
     for (std::int32_t i = 0; i < setup.program.slotCount; ++i) {
         Slot slot;
         slot.gathered = m_pool.find(fmt::format("slot.{}.gathered", i));
         slot.unreduced = m_pool.find(fmt::format("slot.{}.unreduced", i));
-        slot.base = m_pool.address(slot.gathered != kNoBuffer ? slot.gathered : slot.unreduced);
         m_slots.push_back(slot);
+        m_slotBases.push_back(m_pool.address(slot.gathered != kNoBuffer ? slot.gathered : slot.unreduced));
     }
+    findSlotReleases();
     const std::size_t traced =
         setup.program.instructions.size() * static_cast<std::size_t>(setup.training.accumulate) + 8;
     m_trace.reserve(2 * traced);
-    m_laneTrace.reserve(traced);
+    m_laneTrace.reserve(traced + setup.program.instructions.size()); // and sums over nodes
 }
 
-contract::Result<void> Executor::connectRing() {
-    // Every rank has the same table, so its arenas are laid out alike: what the ring asks for.
-    std::vector<MemoryRegion> regions;
-    for (const contract::Arena arena :
-         {contract::Arena::Parameters, contract::Arena::Gradients, contract::Arena::Slots})
-        if (m_pool.arenas().bytes(arena) > 0)
-            regions.push_back({m_pool.arenas().base(arena), m_pool.arenas().bytes(arena)});
-    MemoryRegion scratch;
-    if (const BufferId id = m_pool.find("collective"); id != kNoBuffer)
-        scratch = {reinterpret_cast<std::byte*>(m_pool.take(id)), m_pool.bytes(id)};
-    auto ring = Ring::create(m_group, std::move(regions), scratch);
-    if (!ring)
-        return tl::unexpected(ring.error());
-    m_ring = std::move(*ring);
+contract::Result<void> Executor::connect() {
+    auto communication = Communication::create(m_setup, m_layout, m_group, m_pool);
+    if (!communication)
+        return tl::unexpected(communication.error());
+    m_communication = std::move(*communication);
     m_lane = std::make_unique<Lane>([this](const Lane::Job& job) { return handle(job); });
     return {};
 }
 
 void Executor::initialize(std::uint64_t seed) {
-    initializeWeights(m_setup.operators, m_setup.architecture.layers, seed, rank(), m_layout);
+    initializeWeights(m_setup.architecture, m_setup.operators, seed, rank(), m_layout);
 }
 
 double Executor::now() const {
@@ -79,63 +75,19 @@ contract::Result<void> Executor::handle(const Lane::Job& job) {
     const double start = m_traced ? now() : 0;
     contract::Result<void> result;
     switch (job.code) {
-    case StepCode::Gather:
-        result = gather(job);
-        break;
-    case StepCode::ReduceScatter:
-        result = reduceScatter(job);
-        break;
-    case StepCode::AllReduce:
-        for (const TensorState& tensor : m_layout.of(job.op).parts[static_cast<std::size_t>(job.part)].tensors)
-            if (result = m_ring->allReduce(tensor.gradient, tensor.elements); !result)
-                return result;
-        break;
-    case StepCode::GatherUpdated:
-        for (const TensorState& tensor : m_layout.of(job.op).parts[static_cast<std::size_t>(job.part)].tensors)
-            if (result = m_ring->allGather(tensor.weight, {tensor.elements, tensor.shard}); !result)
-                return result;
-        break;
     case StepCode::Clip:
-        result = m_ring->sumScalars(m_scalars.data(), kScalarCount);
+        result = m_communication->ring().sumScalars(m_scalars.data(), kScalarCount);
         break;
     case StepCode::Load:
-        result = m_errand(*m_ring);
+        result = m_errand(m_communication->ring());
         break; // an errand
     default:
+        result = m_communication->run(job, m_slotBases);
         break;
     }
     if (m_traced && m_laneTrace.size() < m_laneTrace.capacity())
         m_laneTrace.push_back({job, true, start - m_stepStart, now() - m_stepStart});
     return result;
-}
-
-contract::Result<void> Executor::gather(const Lane::Job& job) {
-    float* const slot = m_slots[static_cast<std::size_t>(job.slot)].base;
-    for (const TensorState& tensor : m_layout.of(job.op).parts[static_cast<std::size_t>(job.part)].tensors) {
-        float* const whole = slot + tensor.gatheredOffset;
-        std::memcpy(whole + rank() * tensor.shard, tensor.weight,
-                    static_cast<std::size_t>(tensor.shard) * sizeof(float));
-        if (auto done = m_ring->allGather(whole, {tensor.paddedElements, tensor.shard}); !done)
-            return done;
-    }
-    return {};
-}
-
-contract::Result<void> Executor::reduceScatter(const Lane::Job& job) {
-    for (const TensorState& tensor : m_layout.of(job.op).parts[static_cast<std::size_t>(job.part)].tensors) {
-        if (job.slot < 0) { // a kept operator with shared storage: its whole gradient is reduced in place
-            if (auto done = m_ring->reduceScatter(tensor.gradient, {tensor.elements, tensor.shard}); !done)
-                return done;
-            continue;
-        }
-        float* const whole = m_slots[static_cast<std::size_t>(job.slot)].base + tensor.unreducedOffset;
-        if (auto done = m_ring->reduceScatter(whole, {tensor.paddedElements, tensor.shard}); !done)
-            return done;
-        const float* const sum = whole + rank() * tensor.shard;
-        for (std::int64_t i = 0; i < tensor.shard; ++i)
-            tensor.gradient[i] += sum[i];
-    }
-    return {};
 }
 
 void Executor::beginOnLane(std::function<contract::Result<void>(Ring&)> errand) {
@@ -178,8 +130,8 @@ void Executor::giveBackSlot(std::int32_t slot) {
 
 void Executor::load(std::int64_t microStep) {
     const contract::Training& training = m_setup.training;
-    std::int32_t* const tokens = m_decoder.takeTokens();
-    std::int32_t* const targets = m_decoder.takeTargets();
+    std::int32_t* const tokens = m_decoder->takeTokens();
+    std::int32_t* const targets = m_decoder->takeTargets();
     const std::int64_t first = rank() * m_setup.samplesPerRank() + microStep * training.microBatch;
     for (std::int64_t i = 0; i < training.microBatch; ++i)
         m_data.trainingSample(m_step, first + i, tokens + i * training.sequence, targets + i * training.sequence);
@@ -187,36 +139,63 @@ void Executor::load(std::int64_t microStep) {
 
 /// Gradients in a slot are reduced with their padding, which must not hold an earlier user's bytes.
 void Executor::clearPadding(const StepInstruction& instruction) {
-    float* const slot = m_slots[static_cast<std::size_t>(instruction.slot)].base;
+    float* const slot = m_slotBases[static_cast<std::size_t>(instruction.slot)];
     for (const TensorState& tensor :
          m_layout.of(instruction.op).parts[static_cast<std::size_t>(instruction.part)].tensors)
         std::fill(slot + tensor.unreducedOffset + tensor.elements,
                   slot + tensor.unreducedOffset + tensor.paddedElements, 0.0F);
 }
 
-bool Executor::runCompute(const StepInstruction& instruction) {
+/// A slot is given back by the last compute instruction of its use: the next instruction with that slot belongs to
+/// another use, unless both are of one coalesced block on the same side of the loss. After a backward it is given back
+/// when its reduction is done.
+void Executor::findSlotReleases() {
+    const std::vector<StepInstruction>& program = m_setup.program.instructions;
+    m_releasesSlot.assign(program.size(), false);
+    const auto computes = [](StepCode code) {
+        return code == StepCode::Forward || code == StepCode::Recompute || code == StepCode::Backward;
+    };
+    const auto coalescedIn = [&](const StepInstruction& instruction) {
+        const auto op = static_cast<std::size_t>(instruction.op);
+        return m_setup.decisions[op].coalesced ? m_setup.operators[op].block : -1;
+    };
+    for (std::size_t i = 0; i < program.size(); ++i) {
+        if (program[i].slot < 0 || (program[i].code != StepCode::Forward && program[i].code != StepCode::Recompute))
+            continue;
+        std::size_t next = i + 1;
+        while (next < program.size() && program[next].slot != program[i].slot)
+            ++next;
+        const bool sameUse = next < program.size() && computes(program[next].code) && coalescedIn(program[i]) >= 0 &&
+                             coalescedIn(program[i]) == coalescedIn(program[next]) &&
+                             (program[i].code == StepCode::Forward) == (program[next].code == StepCode::Forward);
+        m_releasesSlot[i] = !sameUse;
+    }
+}
+
+bool Executor::runCompute(std::size_t index) {
+    const StepInstruction& instruction = m_setup.program.instructions[index];
     float* slot = nullptr;
     if (instruction.slot >= 0) {
         takeSlot(instruction.slot);
         if (!m_lane->wait(m_slots[static_cast<std::size_t>(instruction.slot)].newest))
             return false;
-        slot = m_slots[static_cast<std::size_t>(instruction.slot)].base;
+        slot = m_slotBases[static_cast<std::size_t>(instruction.slot)];
     }
     const PartAccess access = accessPart(m_layout.of(instruction.op), instruction.part, slot);
     switch (instruction.code) {
     case StepCode::Forward:
-        m_decoder.forward(instruction.op, access);
+        m_decoder->forward(instruction.op, access);
         break;
     case StepCode::Recompute:
-        m_decoder.recompute(instruction.op, access);
+        m_decoder->recompute(instruction.op, access);
         break;
     default:
-        m_decoder.backward(instruction.op, access);
+        m_decoder->backward(instruction.op, access);
         if (slot != nullptr)
             clearPadding(instruction);
         return true; // its slot is given back when the reduction is done
     }
-    if (slot != nullptr)
+    if (m_releasesSlot[index])
         giveBackSlot(instruction.slot);
     return true;
 }
@@ -234,7 +213,10 @@ bool Executor::clip() {
         for (const PartState& part : m_layout.of(op).parts)
             for (const TensorState& tensor : part.tensors) {
                 const TensorState::Owned owned = tensor.owned(rank());
-                (tensor.updateSharded ? sharded : whole) += sumOfSquares(owned.gradient, owned.count);
+                const double squares = sumOfSquares(owned.gradient, owned.count);
+                // Every node has the shards of an operator that is sharded inside nodes.
+                const auto copies = static_cast<double>(m_setup.ranks / tensor.group);
+                (tensor.updateSharded ? sharded : whole) += tensor.updateSharded ? squares / copies : squares;
             }
     }
     m_scalars = {m_loss.loss, static_cast<double>(m_loss.tokens), sharded, m_stopRequested ? 1.0 : 0.0};
@@ -291,11 +273,11 @@ bool Executor::run(std::size_t index, std::int64_t microStep) {
     case StepCode::Forward:
     case StepCode::Recompute:
     case StepCode::Backward:
-        if (!runCompute(instruction))
+        if (!runCompute(index))
             return false;
         break;
     case StepCode::Loss: {
-        const LossSum sum = m_decoder.loss();
+        const LossSum sum = m_decoder->loss();
         m_loss.loss += sum.loss;
         m_loss.tokens += sum.tokens;
         break;
@@ -304,6 +286,11 @@ bool Executor::run(std::size_t index, std::int64_t microStep) {
     case StepCode::AllReduce: // what is reduced in place is summed once, when all micro-steps have added to it
         if (instruction.slot >= 0 || lastMicroStep)
             post(instruction);
+        // Inside a node the shard is complete after its last use; it is summed over the nodes once per step.
+        if (instruction.code == StepCode::ReduceScatter && lastMicroStep &&
+            !m_setup.operators[static_cast<std::size_t>(instruction.op)].isTied() &&
+            m_communication->hasCopiesOnOtherNodes(instruction.op))
+            post({StepCode::AllReduce, instruction.op, instruction.part, -1});
         return true;
     case StepCode::Clip:
         if (!clip())
@@ -362,8 +349,8 @@ contract::Result<Evaluation> Executor::evaluate(std::int64_t samples) {
     std::vector<bool> correct;
     const std::int64_t perRound = microBatch * m_setup.ranks;
     for (std::int64_t first = 0; first < samples; first += perRound) {
-        std::int32_t* const tokens = m_decoder.takeTokens();
-        std::int32_t* const targets = m_decoder.takeTargets();
+        std::int32_t* const tokens = m_decoder->takeTokens();
+        std::int32_t* const targets = m_decoder->takeTargets();
         const std::int64_t mine = first + rank() * microBatch;
         for (std::int64_t i = 0; i < microBatch; ++i) {
             m_data.heldOutSample(mine + i, tokens + i * sequence, targets + i * sequence);
@@ -371,14 +358,13 @@ contract::Result<Evaluation> Executor::evaluate(std::int64_t samples) {
                 std::fill_n(targets + i * sequence, sequence, kIgnoredTarget);
         }
         // The program up to its loss. Gathers that it issued for the backward pass are awaited and forgotten.
-        for (const StepInstruction& instruction : m_setup.program.instructions) {
-            if (instruction.code == StepCode::Loss)
-                break;
+        for (std::size_t i = 0; m_setup.program.instructions[i].code != StepCode::Loss; ++i) {
+            const StepInstruction& instruction = m_setup.program.instructions[i];
             m_current = instruction;
             if (instruction.code == StepCode::Gather) {
                 takeSlot(instruction.slot);
                 post(instruction);
-            } else if (instruction.code == StepCode::Forward && !runCompute(instruction)) {
+            } else if (instruction.code == StepCode::Forward && !runCompute(i)) {
                 return tl::unexpected(*m_lane->failure());
             }
         }
@@ -386,7 +372,7 @@ contract::Result<Evaluation> Executor::evaluate(std::int64_t samples) {
             return tl::unexpected(drained.error());
         for (std::int32_t slot = 0; slot < m_setup.program.slotCount; ++slot)
             giveBackSlot(slot);
-        const LossSum sum = m_decoder.evaluate(correct);
+        const LossSum sum = m_decoder->evaluate(correct);
         sums[0] += sum.loss;
         sums[1] += static_cast<double>(sum.tokens);
         for (std::int64_t i = 0; m_data.hasAnswers() && i < microBatch && mine + i < samples; ++i) {
@@ -406,7 +392,9 @@ std::string Executor::describe(const StepInstruction& instruction) const {
     const std::string code(contract::stepCodeName(instruction.code));
     if (instruction.op < 0)
         return code;
-    return code + " " + m_setup.operators[static_cast<std::size_t>(instruction.op)].name;
+    const contract::Operator& op = m_setup.operators[static_cast<std::size_t>(instruction.op)];
+    const bool wholeBlock = instruction.part == StepInstruction::kWholeBlock && instruction.code != StepCode::Update;
+    return code + " " + (wholeBlock ? op.blockName : op.name);
 }
 
 std::string Executor::phase() const {

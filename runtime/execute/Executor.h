@@ -2,10 +2,10 @@
 #pragma once
 
 #include "runtime/collective/Lane.h"
-#include "runtime/collective/Ring.h"
 #include "runtime/data/Dataset.h"
+#include "runtime/execute/Communication.h"
 #include "runtime/execute/PlanSetup.h"
-#include "runtime/network/Gpt2Decoder.h"
+#include "runtime/network/Decoder.h"
 #include "runtime/network/StateLayout.h"
 
 #include <array>
@@ -42,7 +42,7 @@ struct TracedInstruction {
 /// After the first step nothing is allocated on either thread.
 class Executor {
 public:
-    /// Maps the arenas and connects the ring. Errors: RunFailed.
+    /// Maps the arenas and connects the rings. Errors: RunFailed.
     static contract::Result<std::unique_ptr<Executor>> create(const PlanSetup& setup, Group& group,
                                                               const Dataset& data);
 
@@ -68,17 +68,16 @@ public:
 
 private:
     Executor(const PlanSetup& setup, Group& group, const Dataset& data, Arenas arenas);
-    contract::Result<void> connectRing();
+    contract::Result<void> connect();
     contract::Result<void> handle(const Lane::Job& job);
-    contract::Result<void> gather(const Lane::Job& job);
-    contract::Result<void> reduceScatter(const Lane::Job& job);
 
     bool run(std::size_t instruction, std::int64_t microStep);
-    bool runCompute(const contract::StepInstruction& instruction);
+    bool runCompute(std::size_t instruction);
     void load(std::int64_t microStep);
     bool clip();
     void update(std::int32_t op);
     void post(const contract::StepInstruction& instruction);
+    void findSlotReleases();
     void takeSlot(std::int32_t slot);
     void giveBackSlot(std::int32_t slot);
     void clearPadding(const contract::StepInstruction& instruction);
@@ -87,7 +86,6 @@ private:
     std::string describe(const contract::StepInstruction& instruction) const;
 
     struct Slot {
-        float* base = nullptr;
         BufferId gathered = kNoBuffer;
         BufferId unreduced = kNoBuffer;
         Lane::Ticket newest = 0;
@@ -98,9 +96,11 @@ private:
     const Dataset& m_data;
     BufferPool m_pool;
     StateLayout m_layout;
-    Gpt2Decoder m_decoder;
+    std::unique_ptr<Decoder> m_decoder;
     std::vector<Slot> m_slots;
-    std::unique_ptr<Ring> m_ring;
+    std::vector<float*> m_slotBases;
+    std::vector<bool> m_releasesSlot; ///< by instruction
+    std::unique_ptr<Communication> m_communication;
     std::function<contract::Result<void>(Ring&)> m_errand;
     contract::StepInstruction m_current;
 

@@ -2,6 +2,7 @@
 #include "runtime/execute/PlanSetup.h"
 
 #include "runtime/memory/BufferPool.h"
+#include "runtime/ops/Rotary.h"
 
 #include <fmt/format.h>
 
@@ -11,17 +12,41 @@ namespace shardscope::engine {
 
 namespace {
 
+/// Whether the decoder is one of the two kinds whose kernels exist.
+contract::Result<void> checkNetwork(const contract::Architecture& a) {
+    const auto refuse = [](std::string_view field, std::string_view right) {
+        return contract::badInput(fmt::format("plan: graph.architecture.{}: {}", field, right));
+    };
+    const bool fused = a.attention == contract::AttentionLayout::Fused;
+    const std::string_view kind = fused ? "fused attention" : "separate projections";
+    if (a.activation != (fused ? contract::Activation::GeluTanh : contract::Activation::SiluGated))
+        return refuse("activation",
+                      fmt::format("this runtime computes {} with {}", fused ? "gelu_tanh" : "silu_gated", kind));
+    if (a.norm != (fused ? contract::NormKind::LayerNorm : contract::NormKind::RmsNorm))
+        return refuse("norm.kind",
+                      fmt::format("this runtime computes {} with {}", fused ? "layer_norm" : "rms_norm", kind));
+    if (fused && (a.rope || a.qkNorm))
+        return refuse(a.rope ? "rope" : "qk_norm",
+                      "this runtime computes neither rope nor qk_norm with fused attention");
+    if (fused && a.kvHeads != a.heads)
+        return refuse("kv_heads", fmt::format("is {}; fused attention has as many as heads, {}", a.kvHeads, a.heads));
+    if (!fused && !a.rope)
+        return refuse("rope", fmt::format("is missing; this runtime computes rotary positions with {}", kind));
+    if (fused)
+        return {};
+    if (const auto rotary = Rotary::create(*a.rope, a.headDim); !rotary)
+        return contract::badInput("plan: graph.architecture." + rotary.error().message);
+    return {};
+}
+
 contract::Result<void> checkRunnable(const contract::Plan& plan) {
     if (!plan.graph.architecture)
         return contract::badInput(fmt::format(
-            "plan: graph.architecture is missing: this runtime trains decoders of the gpt2 family, not \"{}\"",
+            "plan: graph.architecture is missing: this runtime trains decoders of the gpt2, llama, mistral, qwen2 and "
+            "qwen3 families; a graph of the family \"{}\" is trained by PyTorch, with target \"pytorch\"",
             plan.graph.family));
-    if (!plan.graph.architecture->isGpt2())
-        return contract::badInput(
-            fmt::format("plan: graph.architecture.family is \"{}\"; this runtime trains the gpt2 family",
-                        plan.graph.architecture->family));
-    if (plan.graph.architecture->activation != contract::Activation::GeluTanh)
-        return contract::badInput("plan: graph.architecture.activation: this runtime computes gelu_tanh");
+    if (auto network = checkNetwork(*plan.graph.architecture); !network)
+        return network;
     constexpr std::string_view kPreset = "fp32-adam";
     if (plan.training.precision != kPreset)
         return contract::badInput(fmt::format("plan: training.precision is \"{}\"; on a CPU this runtime trains {}",
@@ -38,32 +63,34 @@ contract::Result<void> checkRunnable(const contract::Plan& plan) {
     if (plan.training.optimizer.name != "adamw")
         return contract::badInput(
             fmt::format("plan: training.optimizer.name is \"{}\"; known is adamw", plan.training.optimizer.name));
-    for (std::size_t i = 0; i < plan.operators.size(); ++i) {
-        if (plan.operators[i].coalesced)
-            return contract::badInput(fmt::format(
-                "plan: operators[{}].coalesced of \"{}\" is true; this runtime gathers one operator at a time", i,
-                plan.operators[i].name));
-        if (plan.operators[i].placement.group == contract::ShardGroup::Node && plan.cluster.nodes > 1)
-            return contract::badInput(fmt::format(
-                "plan: operators[{}].group of \"{}\" is \"node\" on {} nodes; this runtime shards over all ranks", i,
-                plan.operators[i].name, plan.cluster.nodes));
-    }
     return {};
 }
 
 /// Cuts the samples of one rank into micro-batches no larger than the plan's.
-    contract::Result<void> resize(contract::Training & training, std::int64_t ranks) {
-        if (training.globalBatch % ranks != 0)
-            return contract::badInput(fmt::format("plan: training.global_batch {} is not divisible by {} workers",
-                                                  training.globalBatch, ranks));
-        const std::int64_t samples = training.globalBatch / ranks;
-        std::int64_t microBatch = std::min(training.microBatch, samples);
-        while (samples % microBatch != 0)
-            --microBatch;
-        training.microBatch = microBatch;
-        training.accumulate = samples / microBatch;
-        return {};
-    }
+contract::Result<void> resize(contract::Training& training, std::int64_t ranks) {
+    if (training.globalBatch % ranks != 0)
+        return contract::badInput(
+            fmt::format("plan: training.global_batch {} is not divisible by {} workers", training.globalBatch, ranks));
+    const std::int64_t samples = training.globalBatch / ranks;
+    std::int64_t microBatch = std::min(training.microBatch, samples);
+    while (samples % microBatch != 0)
+        --microBatch;
+    training.microBatch = microBatch;
+    training.accumulate = samples / microBatch;
+    return {};
+}
+
+/// Nodes are made of consecutive ranks, all alike.
+contract::Result<void> checkNodes(const contract::Plan& plan, const PlanSetup& setup) {
+    const std::int64_t size = std::min(setup.ranks, setup.devicesPerNode);
+    for (std::size_t i = 0; i < plan.operators.size() && setup.ranks % size != 0; ++i)
+        if (plan.operators[i].placement.group == contract::ShardGroup::Node)
+            return contract::badInput(fmt::format(
+                "plan: operators[{}].group of \"{}\" is \"node\", and {} workers are no whole number of nodes of "
+                "cluster.devices_per_node {}; a multiple of it is right",
+                i, plan.operators[i].name, setup.ranks, setup.devicesPerNode));
+    return {};
+}
 
 } // namespace
 
@@ -78,6 +105,9 @@ contract::Result<PlanSetup> preparePlan(const contract::Plan& plan, const SetupR
         setup.training.optimizer.learningRate = *request.learningRate;
     setup.preset = *contract::findPreset(plan.training.precision);
     setup.ranks = request.workers.value_or(plan.parallel.data);
+    setup.devicesPerNode = plan.cluster.nodes > 1 ? plan.cluster.devicesPerNode : setup.ranks;
+    if (auto nodes = checkNodes(plan, setup); !nodes)
+        return tl::unexpected(nodes.error());
     setup.resized = setup.ranks != plan.parallel.data;
     setup.prefetchDepth = plan.prefetchDepth;
     if (auto resized = resize(setup.training, setup.ranks); !resized)
@@ -93,7 +123,7 @@ contract::Result<PlanSetup> preparePlan(const contract::Plan& plan, const SetupR
     setup.operators = std::move(*operators);
     setup.decisions = contract::planDecisions(plan);
     setup.program = contract::buildStepProgram(setup.operators, setup.decisions, setup.prefetchDepth);
-    const contract::SizingInput sizing{setup.operators, setup.decisions, setup.ranks,        setup.ranks,
+    const contract::SizingInput sizing{setup.operators, setup.decisions, setup.ranks,        setup.devicesPerNode,
                                        setup.preset,    setup.training,  setup.prefetchDepth};
     const contract::BufferTable expected = contract::buildBufferTable(sizing, setup.program);
     if (setup.resized) {

@@ -20,6 +20,7 @@ struct PlanSetup {
     contract::Training training; ///< micro-batch and accumulation as they are run
     contract::Preset preset;
     std::int64_t ranks = 1;
+    std::int64_t devicesPerNode = 1; ///< consecutive ranks that an operator placed "@node" is sharded over
     std::int32_t prefetchDepth = 1;
     contract::StepProgram program;
     contract::BufferTable table;

@@ -125,7 +125,8 @@ contract::Result<std::vector<LinkSample>> measureRing(std::int64_t ranks) {
             return tl::unexpected(group.error());
         std::vector<float> memory(static_cast<std::size_t>(kLargest / 4 * ranks), 1.0F);
         std::vector<float> scratch(contract::kMiB / 4);
-        auto ring = Ring::create(**group, {{reinterpret_cast<std::byte*>(memory.data()), kLargest * ranks}},
+        auto ring = Ring::create(**group, RingMembers::everybody(**group),
+                                 {{reinterpret_cast<std::byte*>(memory.data()), kLargest * ranks}},
                                  {reinterpret_cast<std::byte*>(scratch.data()), contract::kMiB});
         if (!ring)
             return tl::unexpected(ring.error());

@@ -84,6 +84,27 @@ contract::Result<void> checkOverlaps(const contract::BufferTable& table) {
     return {};
 }
 
+/// A slot is one piece of memory: whoever uses it cuts it as it needs.
+contract::Result<void> checkSlots(const contract::BufferTable& table) {
+    std::unordered_map<std::string_view, const contract::Buffer*> byName;
+    for (const contract::Buffer& buffer : table.buffers)
+        byName.emplace(buffer.name, &buffer);
+    for (int slot = 0;; ++slot) {
+        const std::string base = fmt::format("slot.{}.", slot);
+        const auto gathered = byName.find(base + "gathered");
+        const auto unreduced = byName.find(base + "unreduced");
+        if (gathered == byName.end() && unreduced == byName.end())
+            return {};
+        if (gathered == byName.end() || unreduced == byName.end())
+            continue;
+        const std::int64_t end = gathered->second->offset + gathered->second->bytes;
+        if (unreduced->second->offset != end)
+            return contract::badInput(
+                fmt::format("plan: buffers: \"{}\" starts at byte {}; \"{}\" ends at {}, where it must start",
+                            unreduced->first, unreduced->second->offset, gathered->first, end));
+    }
+}
+
 } // namespace
 
 contract::Result<void> checkBufferTable(const contract::BufferTable& actual, const contract::BufferTable& expected) {
@@ -119,6 +140,8 @@ contract::Result<void> checkBufferTable(const contract::BufferTable& actual, con
             if (std::none_of(expected.buffers.begin(), expected.buffers.end(),
                              [&](const contract::Buffer& needed) { return needed.name == given.name; }))
                 return contract::badInput(fmt::format("plan: buffers: \"{}\" is not used by this plan", given.name));
+    if (auto slots = checkSlots(actual); !slots)
+        return slots;
     return checkOverlaps(actual);
 }
 

@@ -26,15 +26,17 @@ float normalAt(std::uint64_t key, std::uint64_t index) {
     return static_cast<float>(std::sqrt(-2.0 * std::log(u)) * std::cos(2.0 * std::numbers::pi * v));
 }
 
-void initializeWeights(const std::vector<contract::Operator>& operators, std::int64_t layers, std::uint64_t seed,
-                       std::int64_t rank, const StateLayout& layout) {
+void initializeWeights(const contract::Architecture& architecture, const std::vector<contract::Operator>& operators,
+                       std::uint64_t seed, std::int64_t rank, const StateLayout& layout) {
+    const bool scalesResiduals = architecture.attention == contract::AttentionLayout::Fused;
+    const double residualScale = scalesResiduals ? std::sqrt(2.0 * static_cast<double>(architecture.layers)) : 1.0;
     for (std::int32_t i = 0; i < layout.count(); ++i) {
         const contract::Operator& op = operators[static_cast<std::size_t>(i)];
         if (op.isTied())
             continue;
         const bool endsResidual =
             op.role == contract::OperatorRole::AttentionOutput || op.role == contract::OperatorRole::MlpDown;
-        const double scale = kStandardDeviation / (endsResidual ? std::sqrt(2.0 * static_cast<double>(layers)) : 1.0);
+        const double scale = kStandardDeviation / (endsResidual ? residualScale : 1.0);
         for (const PartState& part : layout.of(i).parts)
             for (std::size_t t = 0; t < part.tensors.size(); ++t) {
                 const TensorState& tensor = part.tensors[t];

@@ -22,9 +22,10 @@ std::uint64_t tensorKey(std::uint64_t seed, std::string_view tensor);
 /// Element `index` of a stream of standard normal numbers.
 float normalAt(std::uint64_t key, std::uint64_t index);
 
-/// Fills this rank's weights as GPT-2 does: normal(0, 0.02), residual projections scaled by 1 / sqrt(2 L), biases 0,
-/// norm gains 1. A value depends on seed, tensor name and element only, not on placements or ranks.
-void initializeWeights(const std::vector<contract::Operator>& operators, std::int64_t layers, std::uint64_t seed,
-                       std::int64_t rank, const StateLayout& layout);
+/// Fills this rank's weights as the family's reference does: normal(0, 0.02), for GPT-2 residual projections scaled by
+/// 1 / sqrt(2 L), biases 0, norm gains 1. A value depends on seed, tensor name and element only, not on placements or
+/// ranks.
+void initializeWeights(const contract::Architecture& architecture, const std::vector<contract::Operator>& operators,
+                       std::uint64_t seed, std::int64_t rank, const StateLayout& layout);
 
 } // namespace shardscope::engine

@@ -19,17 +19,40 @@ TensorState::Owned TensorState::owned(std::int64_t rank) const {
             secondMoment};
 }
 
+namespace {
+
+/// Where each operator's tensors begin inside a slot, in floats: behind those of the coalesced operators before it.
+std::vector<std::int64_t> coalescedOffsets(const std::vector<contract::Operator>& operators,
+                                           const std::vector<contract::OperatorDecision>& decisions, std::int64_t ranks,
+                                           std::int64_t devicesPerNode, const contract::Preset& preset) {
+    std::vector<std::int64_t> offsets(operators.size(), 0);
+    std::int32_t block = -1;
+    for (const contract::Operator& op : operators) {
+        if (op.block <= block)
+            continue;
+        block = op.block;
+        for (const contract::CoalescedMember& member :
+             contract::coalescedMembers(operators, decisions, block, ranks, devicesPerNode, preset))
+            offsets[static_cast<std::size_t>(member.op)] = member.offset / static_cast<std::int64_t>(sizeof(float));
+    }
+    return offsets;
+}
+
+} // namespace
+
 StateLayout::StateLayout(const std::vector<contract::Operator>& operators,
                          const std::vector<contract::OperatorDecision>& decisions, std::int64_t ranks,
-                         const contract::Preset& preset, BufferPool& pool) {
+                         std::int64_t devicesPerNode, const contract::Preset& preset, BufferPool& pool) {
     const std::vector<std::int32_t> owners = contract::storageOwners(operators);
     m_operators.resize(operators.size());
+    const std::vector<std::int64_t> slotOffsets = coalescedOffsets(operators, decisions, ranks, devicesPerNode, preset);
     for (std::size_t i = 0; i < operators.size(); ++i) {
         const auto owner = static_cast<std::size_t>(owners[i]);
         const contract::Placement& placement = decisions[owner].placement;
         OperatorState& state = m_operators[i];
-        place(state, operators[i], placement, ranks);
-        for (const contract::StateBuffer& buffer : contract::sizeState(operators[owner], placement, ranks, preset)) {
+        const std::int64_t group = contract::groupSize(placement, ranks, devicesPerNode);
+        place(state, operators[i], placement, group, slotOffsets[i]);
+        for (const contract::StateBuffer& buffer : contract::sizeState(operators[owner], placement, group, preset)) {
             TensorState& tensor =
                 state.parts[static_cast<std::size_t>(buffer.part)].tensors[static_cast<std::size_t>(buffer.tensor)];
             float* const memory = pool.take(pool.find(operators[owner].name + "." + buffer.suffix));
@@ -40,8 +63,9 @@ StateLayout::StateLayout(const std::vector<contract::Operator>& operators,
                 break;
             case BufferKind::Gradient:
                 tensor.gradient = memory;
-                tensor.gradientSharded = tensor.weightSharded || (state.kind == contract::PlacementKind::Keep &&
-                                                                  !operators[owner].sharedStorage);
+                tensor.gradientSharded =
+                    tensor.weightSharded || (state.kind == contract::PlacementKind::Keep &&
+                                             !contract::holdsGradient(operators[owner], placement));
                 break;
             case BufferKind::FirstMoment:
                 tensor.firstMoment = memory;
@@ -54,12 +78,11 @@ StateLayout::StateLayout(const std::vector<contract::Operator>& operators,
             }
             tensor.updateSharded = tensor.weightSharded || state.kind == contract::PlacementKind::Keep;
         }
-        state.sharedStorage = operators[owner].sharedStorage;
     }
 }
 
 void StateLayout::place(OperatorState& state, const contract::Operator& op, const contract::Placement& placement,
-                        std::int64_t ranks) {
+                        std::int64_t group, std::int64_t slotOffset) {
     state.kind = placement.kind;
     for (const contract::SlicePart& slice : contract::sliceParts(op, placement)) {
         PartState part{slice, {}};
@@ -69,13 +92,14 @@ void StateLayout::place(OperatorState& state, const contract::Operator& op, cons
             tensor.columns = spec.columns;
             tensor.rows = tensor.elements / spec.columns;
             tensor.firstRow = tensor.rows == spec.rows ? 0 : slice.rows.begin;
-            tensor.shard = contract::shardElements(tensor.elements, ranks);
-            tensor.paddedElements = tensor.shard * ranks;
+            tensor.shard = contract::shardElements(tensor.elements, group);
+            tensor.group = group;
+            tensor.paddedElements = tensor.shard * group;
             tensor.decayed = spec.columns > 1 && op.role != contract::OperatorRole::PositionEmbedding;
             part.tensors.push_back(tensor);
         }
         // Inside a slot: the gathered tensors, then their unreduced gradients, each rounded up.
-        std::int64_t offset = 0;
+        std::int64_t offset = slotOffset;
         const auto floats = [](const TensorState& tensor) {
             return contract::alignUp(tensor.paddedElements * static_cast<std::int64_t>(sizeof(float))) /
                    static_cast<std::int64_t>(sizeof(float));

@@ -28,11 +28,12 @@ struct TensorState {
     float* secondMoment = nullptr;
     std::int64_t gatheredOffset = 0;  ///< floats from the start of a slot
     std::int64_t unreducedOffset = 0; ///< floats from the start of a slot
-    std::int64_t paddedElements = 0;  ///< shard * ranks
+    std::int64_t group = 1;           ///< ranks that share the shards, all or those of a node; consecutive
+    std::int64_t paddedElements = 0;  ///< shard * group
 
-    std::int64_t shardBegin(std::int64_t rank) const { return std::min(elements, rank * shard); }
+    std::int64_t shardBegin(std::int64_t rank) const { return std::min(elements, rank % group * shard); }
     std::int64_t shardCount(std::int64_t rank) const {
-        return std::min(elements, (rank + 1) * shard) - shardBegin(rank);
+        return std::min(elements, (rank % group + 1) * shard) - shardBegin(rank);
     }
 
     /// What one rank updates: equally long stretches of weight, gradient and moments.
@@ -55,7 +56,6 @@ struct PartState {
 struct OperatorState {
     std::vector<PartState> parts;
     contract::PlacementKind kind = contract::PlacementKind::Replicate;
-    bool sharedStorage = false;
 };
 
 /// Where every weight, gradient and moment of this rank lies. A tied operator has the entries of its owner.
@@ -63,7 +63,7 @@ class StateLayout {
 public:
     StateLayout(const std::vector<contract::Operator>& operators,
                 const std::vector<contract::OperatorDecision>& decisions, std::int64_t ranks,
-                const contract::Preset& preset, BufferPool& pool);
+                std::int64_t devicesPerNode, const contract::Preset& preset, BufferPool& pool);
 
     const OperatorState& of(std::int32_t op) const { return m_operators[static_cast<std::size_t>(op)]; }
     const TensorState& tensor(std::int32_t op, std::int32_t part, std::size_t index) const {
@@ -73,7 +73,7 @@ public:
 
 private:
     void place(OperatorState& state, const contract::Operator& op, const contract::Placement& placement,
-               std::int64_t ranks);
+               std::int64_t group, std::int64_t slotOffset);
     std::vector<OperatorState> m_operators;
 };
 

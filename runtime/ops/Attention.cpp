@@ -57,6 +57,12 @@ void scoreGradientRow(const float* probability, float* gradient, float dot, floa
         gradient[j] = probability[j] * (gradient[j] - dot) * scale;
 }
 
+/// Clears the head rows of one gradient: tokens rows of `width` floats.
+void clearRows(float* rows, std::int64_t tokens, std::int64_t width, std::int64_t stride) {
+    for (std::int64_t t = 0; t < tokens; ++t)
+        std::memset(rows + t * stride, 0, static_cast<std::size_t>(width) * sizeof(float));
+}
+
 float dotProduct(const float* a, const float* b, std::int64_t n) {
     float sum = 0;
     for (std::int64_t i = 0; i < n; ++i)
@@ -66,71 +72,80 @@ float dotProduct(const float* a, const float* b, std::int64_t n) {
 
 } // namespace
 
-void attentionForward(AttentionShape shape, const float* qkv, float* output, float* logsumexp, float* scratch) {
+void attentionForward(AttentionShape shape, AttentionRows<const float> rows, float* output, float* logsumexp,
+                      float* scratch) {
     const std::int64_t width = shape.width();
-    const std::int64_t stride = 3 * width;
+    const std::int64_t queriesPerKey = shape.heads / shape.kvHeads;
+    const std::int64_t qs = rows.queryStride;
+    const std::int64_t ks = rows.keyStride;
     const float scale = 1.0F / std::sqrt(static_cast<float>(shape.headDim));
     for (std::int64_t b = 0; b < shape.batch; ++b)
         for (std::int64_t h = 0; h < shape.heads; ++h) {
-            const float* q = qkv + b * shape.sequence * stride + h * shape.headDim;
-            const float* k = q + width;
-            const float* v = k + width;
+            const std::int64_t keyAt = b * shape.sequence * ks + h / queriesPerKey * shape.headDim;
+            const float* q = rows.query + b * shape.sequence * qs + h * shape.headDim;
+            const float* k = rows.key + keyAt;
+            const float* v = rows.value + keyAt;
             float* o = output + b * shape.sequence * width + h * shape.headDim;
             float* lse = logsumexp + (b * shape.heads + h) * shape.sequence;
             for (std::int64_t i = 0; i < shape.sequence; i += contract::kAttentionTileRows) {
-                const std::int64_t rows = std::min(contract::kAttentionTileRows, shape.sequence - i);
-                const std::int64_t keys = i + rows; // later keys are masked for the whole tile
-                multiplyTransposed({q + i * stride, rows, shape.headDim, stride}, {k, keys, shape.headDim, stride},
-                                   {scratch, rows, keys, keys}, scale, Write::Overwrite);
-                for (std::int64_t r = 0; r < rows; ++r)
+                const std::int64_t count = std::min(contract::kAttentionTileRows, shape.sequence - i);
+                const std::int64_t keys = i + count; // later keys are masked for the whole tile
+                multiplyTransposed({q + i * qs, count, shape.headDim, qs}, {k, keys, shape.headDim, ks},
+                                   {scratch, count, keys, keys}, scale, Write::Overwrite);
+                for (std::int64_t r = 0; r < count; ++r)
                     lse[i + r] = softmaxRow(scratch + r * keys, i + r + 1, keys);
-                multiply({scratch, rows, keys, keys}, {v, keys, shape.headDim, stride},
-                         {o + i * width, rows, shape.headDim, width}, Write::Overwrite);
+                multiply({scratch, count, keys, keys}, {v, keys, shape.headDim, ks},
+                         {o + i * width, count, shape.headDim, width}, Write::Overwrite);
             }
         }
 }
 
-void attentionBackward(AttentionShape shape, const float* qkv, const float* output, const float* logsumexp,
-                       const float* doutput, float* dqkv, float* scratch) {
+void attentionBackward(AttentionShape shape, AttentionRows<const float> rows, const float* output,
+                       const float* logsumexp, const float* doutput, AttentionRows<float> gradients, float* scratch) {
     const std::int64_t width = shape.width();
-    const std::int64_t stride = 3 * width;
+    const std::int64_t queriesPerKey = shape.heads / shape.kvHeads;
+    const std::int64_t qs = rows.queryStride;
+    const std::int64_t ks = rows.keyStride;
     const float scale = 1.0F / std::sqrt(static_cast<float>(shape.headDim));
     float* probabilities = scratch;
-    float* gradients = scratch + contract::kAttentionTileRows * shape.sequence;
-    std::memset(dqkv, 0, static_cast<std::size_t>(shape.tokens() * stride) * sizeof(float));
+    float* scores = scratch + contract::kAttentionTileRows * shape.sequence;
+    clearRows(gradients.key, shape.tokens(), shape.kvHeads * shape.headDim, gradients.keyStride);
+    clearRows(gradients.value, shape.tokens(), shape.kvHeads * shape.headDim, gradients.keyStride);
     for (std::int64_t b = 0; b < shape.batch; ++b)
         for (std::int64_t h = 0; h < shape.heads; ++h) {
-            const std::int64_t at = b * shape.sequence * stride + h * shape.headDim;
-            const float* q = qkv + at;
-            const float* k = q + width;
-            const float* v = k + width;
-            float* dq = dqkv + at;
-            float* dk = dq + width;
-            float* dv = dk + width;
+            const std::int64_t keyHead = h / queriesPerKey * shape.headDim;
+            const float* q = rows.query + b * shape.sequence * qs + h * shape.headDim;
+            const float* k = rows.key + b * shape.sequence * ks + keyHead;
+            const float* v = rows.value + b * shape.sequence * ks + keyHead;
+            float* dq = gradients.query + b * shape.sequence * gradients.queryStride + h * shape.headDim;
+            float* dk = gradients.key + b * shape.sequence * gradients.keyStride + keyHead;
+            float* dv = gradients.value + b * shape.sequence * gradients.keyStride + keyHead;
             const float* o = output + b * shape.sequence * width + h * shape.headDim;
             const float* dout = doutput + b * shape.sequence * width + h * shape.headDim;
             const float* lse = logsumexp + (b * shape.heads + h) * shape.sequence;
             for (std::int64_t i = 0; i < shape.sequence; i += contract::kAttentionTileRows) {
-                const std::int64_t rows = std::min(contract::kAttentionTileRows, shape.sequence - i);
-                const std::int64_t keys = i + rows;
-                const ConstMatrix queryTile{q + i * stride, rows, shape.headDim, stride};
-                const ConstMatrix outputTile{dout + i * width, rows, shape.headDim, width};
-                multiplyTransposed(queryTile, {k, keys, shape.headDim, stride}, {probabilities, rows, keys, keys},
-                                   scale, Write::Overwrite);
-                multiplyTransposed(outputTile, {v, keys, shape.headDim, stride}, {gradients, rows, keys, keys}, 1.0F,
+                const std::int64_t count = std::min(contract::kAttentionTileRows, shape.sequence - i);
+                const std::int64_t keys = i + count;
+                const ConstMatrix queryTile{q + i * qs, count, shape.headDim, qs};
+                const ConstMatrix outputTile{dout + i * width, count, shape.headDim, width};
+                multiplyTransposed(queryTile, {k, keys, shape.headDim, ks}, {probabilities, count, keys, keys}, scale,
                                    Write::Overwrite);
-                for (std::int64_t r = 0; r < rows; ++r)
+                multiplyTransposed(outputTile, {v, keys, shape.headDim, ks}, {scores, count, keys, keys}, 1.0F,
+                                   Write::Overwrite);
+                for (std::int64_t r = 0; r < count; ++r)
                     probabilityRow(probabilities + r * keys, lse[i + r], i + r + 1, keys);
                 // dv += P^T dout
-                multiplyOuter({probabilities, rows, keys, keys}, outputTile, {dv, keys, shape.headDim, stride},
-                              Write::Add);
-                for (std::int64_t r = 0; r < rows; ++r)
-                    scoreGradientRow(probabilities + r * keys, gradients + r * keys,
+                multiplyOuter({probabilities, count, keys, keys}, outputTile,
+                              {dv, keys, shape.headDim, gradients.keyStride}, Write::Add);
+                for (std::int64_t r = 0; r < count; ++r)
+                    scoreGradientRow(probabilities + r * keys, scores + r * keys,
                                      dotProduct(dout + (i + r) * width, o + (i + r) * width, shape.headDim), scale,
                                      keys);
-                multiply({gradients, rows, keys, keys}, {k, keys, shape.headDim, stride},
-                         {dq + i * stride, rows, shape.headDim, stride}, Write::Overwrite);
-                multiplyOuter({gradients, rows, keys, keys}, queryTile, {dk, keys, shape.headDim, stride}, Write::Add);
+                multiply({scores, count, keys, keys}, {k, keys, shape.headDim, ks},
+                         {dq + i * gradients.queryStride, count, shape.headDim, gradients.queryStride},
+                         Write::Overwrite);
+                multiplyOuter({scores, count, keys, keys}, queryTile, {dk, keys, shape.headDim, gradients.keyStride},
+                              Write::Add);
             }
         }
 }

@@ -14,14 +14,21 @@ using shardscope::testing::PlanRecipe;
 
 namespace {
 
-PlanRecipe recipeOf(const char* placement, std::int64_t ranks) {
+PlanRecipe recipeOf(const std::string& placement, std::int64_t ranks) {
     PlanRecipe recipe;
     recipe.ranks = ranks;
     recipe.microBatch = 4 / ranks;
     recipe.placement = [placement](int index, const std::string&) {
         static const char* const kMixed[] = {"keep", "shard:3:2", "replicate", "shard", "shard:4"};
-        return std::string(std::string(placement) == "mixed" ? kMixed[index % 5] : placement);
+        static const char* const kNodes[] = {"keep@node", "shard:3:2@node", "shard@node"};
+        if (placement == "nodes")
+            return std::string(kNodes[index % 3]);
+        return placement == "mixed" || placement == "llama" ? std::string(kMixed[index % 5]) : placement;
     };
+    if (placement == "llama")
+        recipe.architecture = testing::oddLlama();
+    if (placement == "nodes")
+        recipe.devicesPerNode = 2;
     return recipe;
 }
 
@@ -76,13 +83,15 @@ void CheckpointTest::resumingIsBitExact_data() {
     QTest::newRow("replicated, one rank") << "replicate" << 1;
     QTest::newRow("sharded, two ranks") << "shard" << 2;
     QTest::newRow("mixed, two ranks") << "mixed" << 2;
+    QTest::newRow("in nodes, four ranks") << "nodes" << 4;
+    QTest::newRow("llama, two ranks") << "llama" << 2;
 }
 
 void CheckpointTest::resumingIsBitExact() {
     QFETCH(const QString, placement);
     QFETCH(const int, ranks);
     const QTemporaryDir folder;
-    const contract::Plan plan = testing::makePlan(recipeOf(qPrintable(placement), ranks));
+    const contract::Plan plan = testing::makePlan(recipeOf(placement.toStdString(), ranks));
     const std::vector<double> whole = trainPiece(plan, folder.path(), 1, 12, 6);
     const std::vector<double> rest = trainPiece(plan, folder.path(), 7, 12, 0);
     QCOMPARE(whole.size(), std::size_t{12});
@@ -92,10 +101,13 @@ void CheckpointTest::resumingIsBitExact() {
 void CheckpointTest::otherPlacementsAndRanksGoOn() {
     const QTemporaryDir folder;
     const std::vector<double> whole = trainPiece(testing::makePlan(recipeOf("mixed", 2)), folder.path(), 1, 12, 6);
-    const std::vector<double> rest = trainPiece(testing::makePlan(recipeOf("replicate", 1)), folder.path(), 7, 12, 0);
-    QCOMPARE(rest.size(), std::size_t{6});
-    for (std::size_t i = 0; i < rest.size(); ++i)
-        QVERIFY(std::abs(rest[i] - whole[i + 6]) < 1e-5 * whole[i + 6]);
+    for (const auto& [placement, ranks] : {std::pair("replicate", 1), {"nodes", 4}, {"shard", 2}}) {
+        const std::vector<double> rest =
+            trainPiece(testing::makePlan(recipeOf(placement, ranks)), folder.path(), 7, 12, 0);
+        QCOMPARE(rest.size(), std::size_t{6});
+        for (std::size_t i = 0; i < rest.size(); ++i)
+            QVERIFY(std::abs(rest[i] - whole[i + 6]) < 1e-5 * whole[i + 6]);
+    }
 }
 
 void CheckpointTest::brokenCheckpointsArePassedOver() {

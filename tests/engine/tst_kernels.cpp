@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "engine/support/FloatReference.h"
 #include "runtime/ops/AdamW.h"
 #include "runtime/ops/Attention.h"
 #include "runtime/ops/CrossEntropy.h"
@@ -11,62 +12,11 @@
 #include <QtTest/QtTest>
 
 #include <cmath>
-#include <functional>
-#include <random>
-#include <vector>
 
 using namespace shardscope::engine;
+using namespace shardscope::testing;
 
 namespace {
-
-using Floats = std::vector<float>;
-using Doubles = std::vector<double>;
-
-Floats randomFloats(std::size_t count, unsigned seed, float scale = 1.0F) {
-    std::mt19937 generator(seed);
-    std::normal_distribution<float> normal(0.0F, scale);
-    Floats values(count);
-    for (float& value : values)
-        value = normal(generator);
-    return values;
-}
-Doubles toDoubles(const Floats& values) {
-    return {values.begin(), values.end()};
-}
-
-/// Largest difference, relative to the largest value of the reference.
-double worst(const Floats& got, const Doubles& expected) {
-    double difference = 0;
-    double size = 1e-30;
-    for (std::size_t i = 0; i < got.size(); ++i) {
-        difference = std::max(difference, std::abs(static_cast<double>(got[i]) - expected[i]));
-        size = std::max(size, std::abs(expected[i]));
-    }
-    return difference / size;
-}
-
-/// Central differences of a float64 function: what an analytic gradient must agree with.
-Doubles numericGradient(Doubles at, const std::function<double(const Doubles&)>& f) {
-    Doubles gradient(at.size());
-    for (std::size_t i = 0; i < at.size(); ++i) {
-        const double value = at[i];
-        constexpr double kStep = 1e-5;
-        at[i] = value + kStep;
-        const double above = f(at);
-        at[i] = value - kStep;
-        const double below = f(at);
-        at[i] = value;
-        gradient[i] = (above - below) / (2 * kStep);
-    }
-    return gradient;
-}
-
-double weightedSum(const Doubles& y, const Floats& weights) {
-    double sum = 0;
-    for (std::size_t i = 0; i < y.size(); ++i)
-        sum += y[i] * static_cast<double>(weights[i]);
-    return sum;
-}
 
 Doubles referenceAttention(AttentionShape shape, const Doubles& qkv) {
     const std::int64_t width = shape.width();
@@ -196,13 +146,14 @@ void KernelTest::attentionAgreesWithFloat64_data() {
 void KernelTest::attentionAgreesWithFloat64() {
     QFETCH(const int, batch);
     QFETCH(const int, sequence);
-    const AttentionShape shape{batch, sequence, 2, 3};
+    const AttentionShape shape{batch, sequence, 2, 2, 3};
     const auto tokens = static_cast<std::size_t>(shape.tokens());
     const Floats qkv = randomFloats(tokens * 18, 6);
     const Floats dy = randomFloats(tokens * 6, 7);
     Floats y(tokens * 6), lse(tokens * 2), dqkv(tokens * 18), scratch(static_cast<std::size_t>(2 * 64 * sequence));
-    attentionForward(shape, qkv.data(), y.data(), lse.data(), scratch.data());
-    attentionBackward(shape, qkv.data(), y.data(), lse.data(), dy.data(), dqkv.data(), scratch.data());
+    attentionForward(shape, fusedRows(shape, qkv.data()), y.data(), lse.data(), scratch.data());
+    attentionBackward(shape, fusedRows(shape, qkv.data()), y.data(), lse.data(), dy.data(),
+                      fusedRows(shape, dqkv.data()), scratch.data());
     QVERIFY(worst(y, referenceAttention(shape, toDoubles(qkv))) < 2e-6);
     // Directional derivatives: all elements at once, since each costs a forward pass.
     for (unsigned seed = 10; seed < 13; ++seed) {

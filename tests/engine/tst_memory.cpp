@@ -5,6 +5,7 @@
 
 #include <QtTest/QtTest>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <thread>
@@ -64,30 +65,45 @@ class MemoryTest : public QObject {
 private Q_SLOTS:
     void highWaterIsTheTable_data();
     void highWaterIsTheTable();
+    void laterStepsAllocateNothing_data();
     void laterStepsAllocateNothing();
     void aShrunkBufferIsNamed_data();
     void aShrunkBufferIsNamed();
     void overlappingBuffersAreNamed();
+    void aTornSlotIsNamed();
 };
 
 void MemoryTest::highWaterIsTheTable_data() {
     QTest::addColumn<QString>("placement");
     QTest::addColumn<int>("ranks");
     QTest::addColumn<bool>("recompute");
-    for (const char* placement : {"replicate", "keep", "shard", "mixed"})
+    QTest::addColumn<QString>("family");
+    for (const char* family : {"llama", "qwen3"})
+        for (const char* placement : {"mixed", "coalesced shard and keep"})
+            for (const bool recompute : {false, true})
+                QTest::addRow("%s, %s%s", family, placement, recompute ? ", recomputed" : "")
+                    << placement << 2 << recompute << family;
+    for (const char* placement : {"replicate", "keep", "keep-held", "shard", "mixed", "coalesced shard",
+                                  "coalesced keep", "coalesced shard and keep"})
         for (const int ranks : {1, 2})
             for (const bool recompute : {false, true})
                 QTest::addRow("%s, %d ranks%s", placement, ranks, recompute ? ", recomputed" : "")
-                    << placement << ranks << recompute;
+                    << placement << ranks << recompute << "gpt2";
 }
 
 void MemoryTest::highWaterIsTheTable() {
     QFETCH(const QString, placement);
     QFETCH(const int, ranks);
     QFETCH(const bool, recompute);
+    QFETCH(const QString, family);
     PlanRecipe recipe = mixedRecipe(ranks, recompute);
-    if (placement != "mixed")
-        recipe.placement = [&](int, const std::string&) { return placement.toStdString(); };
+    if (family != "gpt2")
+        recipe.architecture = testing::oddLlama(family.toStdString());
+    recipe.coalesce = placement.startsWith("coalesced");
+    if (placement == "coalesced shard and keep")
+        recipe.placement = [](int index, const std::string&) { return std::string(index % 2 == 0 ? "shard" : "keep"); };
+    else if (placement != "mixed")
+        recipe.placement = [&](int, const std::string&) { return placement.section(' ', -1).toStdString(); };
     const contract::Plan plan = testing::makePlan(recipe);
     const auto extents = plan.buffers.arenaBytes();
     const contract::Ledger ledger = plan.buffers.ledger();
@@ -112,7 +128,26 @@ void MemoryTest::highWaterIsTheTable() {
     QVERIFY2(done, done ? "" : done.error().message.c_str());
 }
 
+void MemoryTest::laterStepsAllocateNothing_data() {
+    QTest::addColumn<bool>("coalesce");
+    QTest::addColumn<QString>("family");
+    QTest::newRow("one operator at a time") << false << "gpt2";
+    QTest::newRow("coalesced") << true << "gpt2";
+    QTest::newRow("llama") << true << "llama";
+}
+
 void MemoryTest::laterStepsAllocateNothing() {
+    QFETCH(const bool, coalesce);
+    QFETCH(const QString, family);
+    PlanRecipe recipe = mixedRecipe(2, true);
+    if (family != "gpt2")
+        recipe.architecture = testing::oddLlama(family.toStdString());
+    recipe.coalesce = coalesce;
+    if (coalesce)
+        recipe.placement = [](int index, const std::string&) {
+            static const char* const kTurns[] = {"shard", "keep", "keep-held"};
+            return std::string(kTurns[index % 3]);
+        };
     // Two ranks as threads: compute and communication threads of both, their BLAS and their Gloo.
     long allocated = -1;
     std::atomic<int> arrived{0};
@@ -122,7 +157,7 @@ void MemoryTest::laterStepsAllocateNothing() {
             std::this_thread::yield();
     };
     const auto done =
-        testing::runRanks(testing::makePlan(mixedRecipe(2, true)), 1,
+        testing::runRanks(testing::makePlan(recipe), 1,
                           [&](engine::Executor& executor, const engine::PlanSetup&) -> contract::Result<void> {
                               if (auto ran = executor.runStep(1, 6, false, false); !ran)
                                   return tl::unexpected(ran.error());
@@ -175,6 +210,21 @@ void MemoryTest::overlappingBuffersAreNamed() {
     const auto setup = engine::preparePlan(plan, {});
     QVERIFY(!setup);
     QVERIFY2(setup.error().message.find("overlaps") != std::string::npos, setup.error().message.c_str());
+}
+
+/// Operators with smaller weights and larger gradients use a slot across the border of its two buffers.
+void MemoryTest::aTornSlotIsNamed() {
+    contract::Plan plan = testing::makePlan(mixedRecipe(2, false));
+    std::int64_t end = 0;
+    for (const contract::Buffer& row : plan.buffers.buffers)
+        if (row.arena == contract::Arena::Slots)
+            end = std::max(end, row.offset + row.bytes);
+    for (contract::Buffer& row : plan.buffers.buffers)
+        if (row.name == "slot.0.unreduced")
+            row.offset = end;
+    const auto setup = engine::preparePlan(plan, {});
+    QVERIFY(!setup);
+    QVERIFY2(setup.error().message.find("\"slot.0.unreduced\"") != std::string::npos, setup.error().message.c_str());
 }
 
 QTEST_GUILESS_MAIN(MemoryTest)

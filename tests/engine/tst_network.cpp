@@ -21,16 +21,23 @@ private Q_SLOTS:
 };
 
 void NetworkTest::gradientsAreSlopes_data() {
+    QTest::addColumn<QString>("family");
     QTest::addColumn<bool>("tied");
     QTest::addColumn<bool>("recompute");
-    QTest::newRow("tied head") << true << false;
-    QTest::newRow("own head, recomputed") << false << true;
+    QTest::newRow("gpt2, tied head") << "gpt2" << true << false;
+    QTest::newRow("gpt2, own head, recomputed") << "gpt2" << false << true;
+    QTest::newRow("llama, own head") << "llama" << false << false;
+    QTest::newRow("qwen2, tied head, recomputed") << "qwen2" << true << true;
+    QTest::newRow("qwen3, tied head") << "qwen3" << true << false;
 }
 
 void NetworkTest::gradientsAreSlopes() {
+    QFETCH(const QString, family);
     QFETCH(const bool, tied);
     QFETCH(const bool, recompute);
     PlanRecipe recipe;
+    if (family != "gpt2")
+        recipe.architecture = testing::oddLlama(family.toStdString());
     recipe.architecture.tied = tied;
     recipe.microBatch = 2;
     recipe.recompute = recompute;

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <functional>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -38,7 +39,8 @@ std::vector<std::optional<contract::Error>> onRanks(int ranks, const Body& body,
             return tl::unexpected(group.error());
         std::vector<float> memory(kFloats);
         std::vector<float> scratch(contract::kCollectiveScratchBytes / 4);
-        auto ring = Ring::create(**group, {{reinterpret_cast<std::byte*>(memory.data()), kFloats * 4}},
+        auto ring = Ring::create(**group, engine::RingMembers::everybody(**group),
+                                 {{reinterpret_cast<std::byte*>(memory.data()), kFloats * 4}},
                                  {reinterpret_cast<std::byte*>(scratch.data()), contract::kCollectiveScratchBytes});
         if (!ring)
             return tl::unexpected(ring.error());
@@ -69,6 +71,8 @@ private Q_SLOTS:
     void collectivesAgreeWithTheirDefinition_data();
     void collectivesAgreeWithTheirDefinition();
     void allRanksHaveTheSameBits();
+    void severalTensorsAreSummedLikeEachAlone_data();
+    void severalTensorsAreSummedLikeEachAlone();
     void anAbsentPeerIsAnErrorWithinTheTimeout();
     void aLeavingPeerIsAnErrorAtOnce();
     void anOccupiedPortIsNamed();
@@ -145,6 +149,55 @@ void RingTest::allRanksHaveTheSameBits() {
     QCOMPARE(results.size(), std::size_t{3});
     QCOMPARE(results[1], results[0]);
     QCOMPARE(results[2], results[0]);
+}
+
+void RingTest::severalTensorsAreSummedLikeEachAlone_data() {
+    collectivesAgreeWithTheirDefinition_data();
+}
+
+/// Sizes on both sides of a piece, empty ones and ones with fewer elements than ranks among them.
+void RingTest::severalTensorsAreSummedLikeEachAlone() {
+    QFETCH(const int, ranks);
+    const std::vector<std::int64_t> sizes{5, 0, 100'000, 1, 32'768, 40'001, 3, 140'000};
+    const auto errors = onRanks(
+        ranks,
+        [&](Ring& ring, float* memory) -> contract::Result<void> {
+            const std::int64_t total = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
+            std::vector<engine::RingTensor> tensors;
+            const auto fill = [&] {
+                tensors.clear();
+                for (std::int64_t i = 0; i < total; ++i)
+                    memory[i] = std::sin(static_cast<float>(i * (ring.rank() + 1)));
+                float* at = memory;
+                for (const std::int64_t size : sizes) {
+                    tensors.push_back({at, ring.evenChunks(size)});
+                    at += size;
+                }
+            };
+            fill();
+            for (const engine::RingTensor& tensor : tensors)
+                if (auto done = ring.allReduce(tensor.whole, tensor.chunks.elements); !done)
+                    return done;
+            const std::vector<float> apart(memory, memory + total);
+            fill();
+            if (auto done = ring.allReduce(tensors); !done)
+                return done;
+            if (!std::equal(apart.begin(), apart.end(), memory))
+                return contract::runFailed("all-reduce: other bits");
+            fill();
+            if (auto done = ring.reduceScatter(tensors); !done)
+                return done;
+            for (const engine::RingTensor& tensor : tensors) {
+                const std::int64_t begin = tensor.chunks.begin(ring.rank());
+                const float* const sum = tensor.whole + begin;
+                if (!std::equal(sum, sum + tensor.chunks.count(ring.rank()), apart.data() + (sum - memory)))
+                    return contract::runFailed("reduce-scatter: other bits");
+            }
+            return {};
+        },
+        std::chrono::seconds(20));
+    for (const auto& error : errors)
+        QVERIFY2(!error, error ? error->message.c_str() : "");
 }
 
 void RingTest::anAbsentPeerIsAnErrorWithinTheTimeout() {

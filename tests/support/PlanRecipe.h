@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace shardscope::testing {
 
@@ -29,9 +30,38 @@ inline contract::Architecture oddGpt2() {
     return a;
 }
 
+/// Relatives of Llama whose dimensions divide by nothing, with more query than key heads: "llama" (Llama 3.1's scaled
+/// rotary positions, own head), "qwen2" (biases of query, key and value), "qwen3" (norms over the heads).
+inline contract::Architecture oddLlama(const std::string& family = "llama") {
+    contract::Architecture a;
+    a.family = family;
+    a.layers = 2;
+    a.hidden = 21;
+    a.heads = 4;
+    a.kvHeads = 2;
+    a.headDim = 6;
+    a.intermediate = 37;
+    a.vocabulary = 259;
+    a.positions = 64;
+    a.norm = contract::NormKind::RmsNorm;
+    a.normEpsilon = 1e-6;
+    a.activation = contract::Activation::SiluGated;
+    a.attention = contract::AttentionLayout::Separate;
+    a.rope = contract::Rope{};
+    if (family == "llama")
+        a.rope = contract::Rope{500.0, "llama3",
+                                "{\"rope_type\":\"llama3\",\"factor\":4.0,\"low_freq_factor\":1.0,"
+                                "\"high_freq_factor\":3.0,\"original_max_position_embeddings\":32}"};
+    a.attentionBias = family == "qwen2";
+    a.qkNorm = family == "qwen3";
+    a.tied = family != "llama";
+    return a;
+}
+
 struct PlanRecipe {
     contract::Architecture architecture = oddGpt2();
     std::int64_t ranks = 1;
+    std::int64_t devicesPerNode = 0; ///< 0: one node
     std::int64_t sequence = 22;
     std::int64_t microBatch = 1;
     std::int64_t accumulate = 1;
@@ -39,7 +69,23 @@ struct PlanRecipe {
     bool recompute = false;
     /// Placement of an operator by its index and name; replicate when empty.
     std::function<std::string(int, const std::string&)> placement;
+    std::function<bool(std::int32_t)> recomputesBlock; ///< instead of `recompute`
+    bool coalesce = false;                             ///< every block whose operators allow it
 };
+
+/// Coalesces the operators that need a slot, in every block where all of them can be.
+inline void coalesceBlocks(contract::Plan& plan, const std::vector<contract::Operator>& operators) {
+    for (std::size_t i = 0; i < operators.size(); ++i) {
+        const contract::Placement& placement = plan.operators[i].placement;
+        plan.operators[i].coalesced =
+            operators[i].block >= 0 && (placement.isSharded() || (placement.kind == contract::PlacementKind::Keep &&
+                                                                  !contract::holdsGradient(operators[i], placement)));
+    }
+    while (const auto fault = contract::findCoalescingFault(operators, contract::planDecisions(plan)))
+        for (std::size_t i = 0; i < operators.size(); ++i)
+            if (operators[i].block == operators[static_cast<std::size_t>(fault->op)].block)
+                plan.operators[i].coalesced = false;
+}
 
 /// A plan as the planner would write it, made with the contract's functions alone.
 inline contract::Plan makePlan(const PlanRecipe& recipe) {
@@ -50,7 +96,9 @@ inline contract::Plan makePlan(const PlanRecipe& recipe) {
     plan.graph.sha256 = contract::sha256("odd");
     plan.graph.architecture = recipe.architecture;
     plan.cluster.name = "here";
-    plan.cluster.devicesPerNode = recipe.ranks;
+    const std::int64_t devicesPerNode = recipe.devicesPerNode > 0 ? recipe.devicesPerNode : recipe.ranks;
+    plan.cluster.nodes = recipe.ranks / devicesPerNode;
+    plan.cluster.devicesPerNode = devicesPerNode;
     plan.cluster.device.name = "core";
     plan.cluster.device.memoryBytes = std::int64_t{1} << 32;
     plan.cluster.device.flopsFp32 = 1e10;
@@ -73,7 +121,8 @@ inline contract::Plan makePlan(const PlanRecipe& recipe) {
         contract::PlanOperator entry;
         entry.name = op.name;
         entry.tiedTo = op.tiedTo;
-        entry.recompute = recipe.recompute && op.block >= 0;
+        entry.recompute =
+            op.block >= 0 && (recipe.recomputesBlock ? recipe.recomputesBlock(op.block) : recipe.recompute);
         const std::string text = recipe.placement ? recipe.placement(index, op.name) : "replicate";
         entry.placement = *contract::parsePlacement(text);
         const auto rows = static_cast<std::int32_t>(std::min<std::int64_t>(op.maximumSlices(), 1 << 20));
@@ -86,11 +135,13 @@ inline contract::Plan makePlan(const PlanRecipe& recipe) {
     const auto owners = contract::storageOwners(*operators);
     for (std::size_t i = 0; i < owners.size(); ++i)
         plan.operators[i].placement = plan.operators[static_cast<std::size_t>(owners[i])].placement;
+    if (recipe.coalesce)
+        coalesceBlocks(plan, *operators);
     const auto decisions = contract::planDecisions(plan);
     const auto preset = *contract::findPreset("fp32-adam");
     const auto program = contract::buildStepProgram(*operators, decisions, recipe.prefetch);
     plan.buffers = contract::buildBufferTable(
-        {*operators, decisions, recipe.ranks, recipe.ranks, preset, plan.training, recipe.prefetch}, program);
+        {*operators, decisions, recipe.ranks, devicesPerNode, preset, plan.training, recipe.prefetch}, program);
     plan.predicted.ledger = plan.buffers.ledger();
     plan.predicted.peakBytes = plan.buffers.totalBytes();
     plan.limitBytes = plan.predicted.peakBytes;

@@ -56,8 +56,8 @@ contract::Result<void> runRanks(const contract::Plan& plan, std::uint64_t seed, 
     return {};
 }
 
-std::vector<double> trainLosses(const contract::Plan& plan, std::int64_t steps, std::uint64_t seed) {
-    std::vector<double> losses;
+std::vector<engine::StepOutcome> trainOutcomes(const contract::Plan& plan, std::int64_t steps, std::uint64_t seed) {
+    std::vector<engine::StepOutcome> outcomes;
     const auto done =
         runRanks(plan, seed, [&](engine::Executor& executor, const engine::PlanSetup&) -> contract::Result<void> {
             for (std::int64_t step = 1; step <= steps; ++step) {
@@ -65,12 +65,19 @@ std::vector<double> trainLosses(const contract::Plan& plan, std::int64_t steps, 
                 if (!outcome)
                     return tl::unexpected(outcome.error());
                 if (executor.rank() == 0)
-                    losses.push_back(outcome->loss);
+                    outcomes.push_back(*outcome);
             }
             return {};
         });
     if (!done)
         qWarning("%s", done.error().message.c_str());
+    return outcomes;
+}
+
+std::vector<double> trainLosses(const contract::Plan& plan, std::int64_t steps, std::uint64_t seed) {
+    std::vector<double> losses;
+    for (const engine::StepOutcome& outcome : trainOutcomes(plan, steps, seed))
+        losses.push_back(outcome.loss);
     return losses;
 }
 

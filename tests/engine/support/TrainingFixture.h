@@ -15,6 +15,8 @@ using RankBody = std::function<contract::Result<void>(engine::Executor&, const e
 /// Runs the ranks of a plan as threads of this process, connected as in a real run. Returns the first failure.
 contract::Result<void> runRanks(const contract::Plan& plan, std::uint64_t seed, const RankBody& body);
 
+/// Outcomes of `steps` steps on builtin:addition, as seen by rank 0.
+std::vector<engine::StepOutcome> trainOutcomes(const contract::Plan& plan, std::int64_t steps, std::uint64_t seed = 7);
 /// Losses of `steps` steps on builtin:addition, as seen by rank 0.
 std::vector<double> trainLosses(const contract::Plan& plan, std::int64_t steps, std::uint64_t seed = 7);
 

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/network/Decoder.h"
+
+#include "runtime/contract/Bytes.h"
+#include "runtime/network/Gpt2Decoder.h"
+#include "runtime/network/LlamaDecoder.h"
+#include "runtime/ops/Embedding.h"
+
+#include <algorithm>
+
+namespace shardscope::engine {
+
+using contract::OperatorRole;
+
+contract::Result<std::unique_ptr<Decoder>> Decoder::create(const contract::Architecture& architecture,
+                                                           const std::vector<contract::Operator>& operators,
+                                                           const std::vector<contract::OperatorDecision>& decisions,
+                                                           std::int64_t microBatch, std::int64_t sequence,
+                                                           BufferPool& pool) {
+    if (architecture.attention == contract::AttentionLayout::Separate)
+        return LlamaDecoder::create(architecture, operators, decisions, microBatch, sequence, pool);
+    return std::make_unique<Gpt2Decoder>(architecture, operators, decisions, microBatch, sequence, pool);
+}
+
+Decoder::Decoder(const contract::Architecture& architecture, const std::vector<contract::Operator>& operators,
+                 const std::vector<contract::OperatorDecision>& decisions, std::int64_t microBatch,
+                 std::int64_t sequence, BufferPool& pool)
+    : m_architecture(architecture), m_operators(operators),
+      m_pool(pool), m_shape{microBatch, sequence, architecture.heads, architecture.kvHeads, architecture.headDim},
+      m_tokens(microBatch * sequence), m_tokenIds(pool.find("tokens")), m_targets(pool.find("targets")),
+      m_logits(pool.find("logits")), m_losses(pool.find("losses")),
+      m_residualGradient(pool.find("live.residual_gradient")),
+      m_activationGradient(pool.find("live.activation_gradient")), m_wideGradient(pool.find("live.wide_gradient")),
+      m_buffers(operators.size()) {
+    resolveBuffers(decisions);
+}
+
+BufferId Decoder::activation(std::size_t op, const char* suffix, bool recomputed) const {
+    const contract::Operator& record = m_operators[op];
+    for (const contract::ActivationSpec& spec : record.kept) {
+        if (spec.name != suffix)
+            continue;
+        if (!recomputed || spec.blockInput)
+            return m_pool.find(record.name + "." + suffix);
+        return m_pool.find("live.recompute." + record.name.substr(record.blockName.size() + 1) + "." + suffix);
+    }
+    return kNoBuffer;
+}
+
+const Decoder::Buffers& Decoder::before(std::size_t op, OperatorRole role) const {
+    while (m_operators[op].role != role)
+        --op; // every block begins with its norm
+    return m_buffers[op];
+}
+
+void Decoder::resolveBuffers(const std::vector<contract::OperatorDecision>& decisions) {
+    const std::size_t count = m_operators.size();
+    for (std::size_t i = 0; i < count; ++i) {
+        const bool recomputed = decisions[i].recompute && m_operators[i].block >= 0;
+        Buffers& b = m_buffers[i];
+        b.source = b.input = activation(i, "input", recomputed);
+        b.statistics = activation(i, "statistics", recomputed);
+        b.preActivation = activation(i, "pre_activation", recomputed);
+        b.output = activation(i, "output", recomputed);
+        b.logsumexp = activation(i, "logsumexp", recomputed);
+        b.endsRecomputedBlock = recomputed && (i + 1 == count || m_operators[i + 1].block != m_operators[i].block);
+        if (recomputed)
+            for (const contract::ActivationSpec& spec : m_operators[i].kept)
+                if (const BufferId id = activation(i, spec.name.c_str(), true); !spec.blockInput)
+                    m_recomputed.push_back(id);
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+        Buffers& b = m_buffers[i];
+        std::size_t consumer = i + 1; // positions are added to what the token embedding wrote
+        while (consumer < count && m_operators[consumer].role == OperatorRole::PositionEmbedding)
+            ++consumer;
+        b.result = consumer < count ? m_buffers[consumer].input : m_logits;
+        if (m_operators[i].role == OperatorRole::AttentionOutput)
+            b.residual = before(i, OperatorRole::AttentionNorm).input;
+        if (m_operators[i].role == OperatorRole::MlpDown)
+            b.residual = before(i, OperatorRole::MlpNorm).input;
+    }
+}
+
+std::int32_t* Decoder::takeTokens() {
+    return reinterpret_cast<std::int32_t*>(taken(m_tokenIds));
+}
+std::int32_t* Decoder::takeTargets() {
+    return reinterpret_cast<std::int32_t*>(taken(m_targets));
+}
+
+float* Decoder::attentionScratch(std::int64_t elements) {
+    const std::int64_t gradientBytes = m_tokens * elements * static_cast<std::int64_t>(sizeof(float));
+    return taken(m_wideGradient) + contract::alignUp(gradientBytes) / static_cast<std::int64_t>(sizeof(float));
+}
+
+void Decoder::forward(std::int32_t op, const PartAccess& access) {
+    compute(op, access);
+    if (access.last && at(op).endsRecomputedBlock)
+        for (const BufferId id : m_recomputed)
+            m_pool.giveBack(id);
+}
+
+void Decoder::backward(std::int32_t op, const PartAccess& access) {
+    differentiate(op, access);
+    if (!access.last)
+        return;
+    const Buffers& b = at(op);
+    for (const BufferId id : {b.statistics, b.preActivation, b.output, b.logsumexp})
+        if (id != kNoBuffer)
+            m_pool.giveBack(id);
+    // The attention's output is the input of the projection after it, and its own backward needs it.
+    if (b.input != kNoBuffer && record(op).role != OperatorRole::AttentionOutput)
+        m_pool.giveBack(b.input);
+    if (record(op).role == OperatorRole::Head)
+        m_pool.giveBack(m_logits);
+    if (record(op).role == OperatorRole::TokenEmbedding)
+        for (const BufferId id : {m_residualGradient, m_activationGradient, m_tokenIds})
+            m_pool.giveBack(id);
+    finishBackward(op);
+}
+
+LossSum Decoder::loss() {
+    const LossSum sum =
+        crossEntropyWithGradient(taken(m_logits), takeTargets(), m_tokens, m_architecture.vocabulary, taken(m_losses));
+    m_pool.giveBack(m_losses);
+    m_pool.giveBack(m_targets);
+    return sum;
+}
+
+LossSum Decoder::evaluate(std::vector<bool>& correct) {
+    float* const marks = taken(m_losses);
+    const LossSum sum = crossEntropy(taken(m_logits), takeTargets(), m_tokens, m_architecture.vocabulary, marks);
+    correct.resize(static_cast<std::size_t>(m_tokens));
+    for (std::int64_t t = 0; t < m_tokens; ++t)
+        correct[static_cast<std::size_t>(t)] = marks[t] > 0;
+    for (const BufferId id : {m_losses, m_targets, m_tokenIds, m_logits})
+        m_pool.giveBack(id);
+    for (const Buffers& b : m_buffers)
+        for (const BufferId id : {b.input, b.statistics, b.preActivation, b.output, b.logsumexp})
+            if (id != kNoBuffer)
+                m_pool.giveBack(id);
+    return sum;
+}
+
+void Decoder::computeLinear(const Buffers& b, const PartAccess& access, std::int64_t inputs, std::int64_t outputs,
+                            float* y) {
+    const std::int64_t begin = access.rowBegin();
+    ConstMatrix residual;
+    if (b.residual != kNoBuffer)
+        residual = {taken(b.residual) + begin, m_tokens, access.rows(), outputs};
+    linearForward({taken(b.source), m_tokens, inputs, inputs}, access.weight, access.bias, residual,
+                  {y + begin, m_tokens, access.rows(), outputs});
+}
+
+void Decoder::differentiateLinear(const Buffers& b, const PartAccess& access, const float* dy, std::int64_t outputs,
+                                  std::int64_t inputs, float* dx, Write writeInput) {
+    const ConstMatrix partOutput{dy + access.rowBegin(), m_tokens, access.rows(), outputs};
+    linearBackwardWeight(partOutput, {taken(b.source), m_tokens, inputs, inputs}, access.weightGradient,
+                         access.gradientWrite);
+    if (access.biasGradient != nullptr)
+        linearBackwardBias(partOutput, access.biasGradient, access.gradientWrite);
+    linearBackwardInput(partOutput, access.weight, {dx, m_tokens, inputs, inputs}, writeInput);
+}
+
+void Decoder::computeEmbedding(std::int32_t op, const PartAccess& access) {
+    const contract::RowRange rows{access.rowBegin(), access.rowBegin() + access.rows()};
+    const Matrix y{taken(at(op).result), m_tokens, m_architecture.hidden, m_architecture.hidden};
+    if (record(op).role == OperatorRole::TokenEmbedding)
+        embeddingForward(takeTokens(), rows, access.weight, y, Write::Overwrite);
+    else
+        positionForward(m_shape.sequence, rows, access.weight, y);
+}
+
+void Decoder::differentiateEmbedding(std::int32_t op, const PartAccess& access) {
+    const contract::RowRange rows{access.rowBegin(), access.rowBegin() + access.rows()};
+    const ConstMatrix dy{taken(m_residualGradient), m_tokens, m_architecture.hidden, m_architecture.hidden};
+    if (access.gradientWrite == Write::Overwrite)
+        std::fill_n(access.weightGradient, access.rows() * m_architecture.hidden, 0.0F);
+    if (record(op).role == OperatorRole::TokenEmbedding)
+        embeddingBackward(takeTokens(), rows, dy, access.weightGradient);
+    else
+        positionBackward(m_shape.sequence, rows, dy, access.weightGradient);
+}
+
+} // namespace shardscope::engine
