@@ -244,7 +244,7 @@ void Knapsack::setCounts(KnapsackSolution& solution, const std::vector<std::int3
     }
 }
 
-KnapsackSolution Knapsack::incumbent(std::int64_t capacity) const {
+KnapsackSolution Knapsack::incumbent(std::int64_t capacity, std::size_t width) const {
     KnapsackSolution solution;
     solution.lowerBound = lowerBound(capacity);
     if (capacity < minimumBytes()) {
@@ -252,8 +252,7 @@ KnapsackSolution Knapsack::incumbent(std::int64_t capacity) const {
         return solution;
     }
     const std::int64_t usable = usableCapacity(capacity);
-    constexpr std::size_t kWidth = 32;
-    setCounts(solution, filledCounts(usable, kWidth, solution.bytes, solution.time));
+    setCounts(solution, filledCounts(usable, width, solution.bytes, solution.time));
     solution.shadowPrice = multiplier(capacity).value();
     solution.feasible = true;
     solution.proven = solution.time == solution.lowerBound;

@@ -76,10 +76,15 @@ public:
     std::int64_t lowerBound(std::int64_t capacity) const;
     /// The linear bound with other numbers of items: `counts` [group]. O(n). `multiplier` as below.
     std::int64_t lowerBound(std::int64_t capacity, const std::vector<std::int32_t>& counts, Slope& multiplier) const;
+    /// A bound for times that are affine in bytes but for whole numbers of messages; may be weaker than lowerBound().
+    /// O(n log n).
+    std::int64_t latticeBound(std::int64_t capacity) const;
+    /// How many changes are worth combining: with many different items a wide look is worth its 10 ms.
+    std::size_t thoroughWidth() const { return m_counts.size() < 200 ? 48 : 512; }
     /// Time per byte at the optimum of the linear relaxation; zero when the capacity does not bind.
     Slope multiplier(std::int64_t capacity) const;
-    /// A good solution without search, with its bound.
-    KnapsackSolution incumbent(std::int64_t capacity) const;
+    /// A good solution without search, with its bound: of the `width` changes that lose least the best four together.
+    KnapsackSolution incumbent(std::int64_t capacity, std::size_t width = 32) const;
     /// The least time, then the fewest bytes; ties are broken the same way every time.
     KnapsackSolution solve(std::int64_t capacity, const SearchLimits& limits = {}, KnapsackCutoff cutoff = {}) const;
 

@@ -23,6 +23,25 @@ struct Pair {
     std::array<std::int32_t, 2> moves{-1, -1};
 };
 
+/// Half of them are those that lose least; the others are spread over all sizes, since what is left to fill may be
+/// large.
+std::vector<Move> select(std::vector<Move> moves, std::size_t width) {
+    const auto byLoss = [](const Move& a, const Move& b) {
+        return std::tie(a.loss, a.from, a.to) < std::tie(b.loss, b.from, b.to);
+    };
+    const auto half = moves.begin() + static_cast<std::ptrdiff_t>(width / 2);
+    std::nth_element(moves.begin(), half, moves.end(), byLoss);
+    std::vector<Move> selected(moves.begin(), half);
+    moves.erase(moves.begin(), half);
+    std::sort(moves.begin(), moves.end(), [](const Move& a, const Move& b) {
+        return std::tie(a.bytes, a.loss, a.from, a.to) < std::tie(b.bytes, b.loss, b.from, b.to);
+    });
+    const std::size_t rest = std::min(width - width / 2, moves.size());
+    for (std::size_t i = 0; i < rest; ++i)
+        selected.push_back(moves[i * moves.size() / rest]);
+    return selected;
+}
+
 /// Whether the items that the moves take away are there.
 bool possible(const std::vector<Move>& moves, const std::vector<std::int32_t>& pointCounts,
               const std::array<const Pair*, 2>& pairs) {
@@ -60,6 +79,9 @@ std::vector<std::int32_t> Knapsack::filledCounts(std::int64_t capacity, std::siz
     counts[static_cast<std::size_t>(broken.to)] += at.copies;
 
     const Slope slope = broken.slope();
+    // What loses more than the greedy solution can be part of no better one.
+    const Int128 most =
+        static_cast<Int128>(slope.bytes) * (time - at.time) + static_cast<Int128>(slope.time) * (capacity - at.bytes);
     std::vector<Move> moves;
     for (std::size_t g = 0; g < groupCount(); ++g) {
         const std::int32_t end = m_firstPoint[g + 1];
@@ -71,17 +93,13 @@ std::vector<std::int32_t> Knapsack::filledCounts(std::int64_t capacity, std::siz
                 const Point& b = m_points[static_cast<std::size_t>(to)];
                 const Int128 loss = static_cast<Int128>(slope.bytes) * (b.time - a.time) +
                                     static_cast<Int128>(slope.time) * (b.bytes - a.bytes);
-                moves.push_back({b.bytes - a.bytes, b.time - a.time, loss, from, to});
+                if (loss <= most)
+                    moves.push_back({b.bytes - a.bytes, b.time - a.time, loss, from, to});
             }
         }
     }
-    if (moves.size() > width) {
-        const auto end = moves.begin() + static_cast<std::ptrdiff_t>(width);
-        std::nth_element(moves.begin(), end, moves.end(), [](const Move& a, const Move& b) {
-            return std::tie(a.loss, a.from, a.to) < std::tie(b.loss, b.from, b.to);
-        });
-        moves.resize(width);
-    }
+    if (moves.size() > width)
+        moves = select(std::move(moves), width);
 
     std::vector<Pair> pairs{{}};
     for (std::size_t i = 0; i < moves.size(); ++i) {

@@ -20,10 +20,6 @@ constexpr std::int64_t kNextTargetPart = 16; ///< the same after a beam
 constexpr std::int64_t kTargetGrowth = 4;
 constexpr std::size_t kFirstWidth = 64;
 constexpr std::size_t kWidthGrowth = 4;
-/// How many changes are combined for a first solution: with many different items a wide look is worth its 10 ms.
-constexpr std::size_t kFillWidth = 48;
-constexpr std::size_t kWideFillWidth = 512;
-constexpr std::size_t kManyGroups = 200;
 /// Above all sums of weights, and far from overflow.
 constexpr Int128 kHeaviest = static_cast<Int128>(1) << 126;
 
@@ -49,13 +45,15 @@ KnapsackSolution KnapsackSearch::run() {
 
     std::int64_t greedyBytes = 0;
     std::int64_t greedyTime = 0;
-    const std::size_t width = m_knapsack.groupCount() < kManyGroups ? kFillWidth : kWideFillWidth;
-    std::vector<std::int32_t> counts = m_knapsack.filledCounts(m_usable, width, greedyBytes, greedyTime);
+    std::vector<std::int32_t> counts =
+        m_knapsack.filledCounts(m_usable, m_knapsack.thoroughWidth(), greedyBytes, greedyTime);
     if (greedyTime < m_bestTime || (greedyTime == m_bestTime && greedyBytes < m_bestBytes)) {
         m_bestTime = greedyTime;
         m_bestBytes = greedyBytes;
         m_hasSolution = m_bestIsGreedy = true;
     }
+    if (constrained && m_lowerBound < m_bestTime)
+        m_lowerBound = std::max(m_lowerBound, m_knapsack.latticeBound(m_capacity));
     // The fastest solution has the fewest bytes among the equally fast: nothing is left to search.
     m_done = !constrained || m_lowerBound > m_bestTime;
     if (!m_done) {

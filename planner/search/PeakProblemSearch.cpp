@@ -61,7 +61,7 @@ std::optional<std::size_t> PeakSearch::nextThreshold() {
             if (!best || key(threshold) < key(m_thresholds[*best]))
                 best = i;
         }
-        if (!best || m_thresholds[*best].stage == Stage::Bounded)
+        if (!best || m_thresholds[*best].stage != Stage::Guessed)
             return best;
         Threshold& threshold = m_thresholds[*best];
         if (threshold.bound > m_bestTime)
@@ -103,6 +103,19 @@ void PeakSearch::accept(const KnapsackSolution& found, const PeakProblem::Restri
     m_solution.transientBytes = transient;
     m_solution.counts = std::move(counts);
     m_solution.shadowPrice = found.shadowPrice;
+}
+
+/// Every threshold that matters is looked at before any is searched, so that the gap is small at once.
+void PeakSearch::tryQuickly(Threshold& threshold) {
+    const PeakProblem::Restricted& choices = restricted(threshold.index);
+    threshold.stage = Stage::Tried;
+    threshold.bound = std::max(threshold.bound, choices.knapsack.latticeBound(threshold.capacity));
+    if (m_solution.feasible && threshold.bound >= m_bestTime)
+        return;
+    const KnapsackSolution found = choices.knapsack.incumbent(threshold.capacity, choices.knapsack.thoroughWidth());
+    m_solution.work += static_cast<std::int64_t>(m_problem.m_groups.size());
+    if (found.feasible && (found.time < m_bestTime || m_solution.feasible))
+        accept(found, choices);
 }
 
 /// Leaves the threshold searched, with its certified bound.
@@ -151,7 +164,7 @@ PeakSolution PeakSearch::run(const SearchLimits& limits, std::int64_t cutoffTime
             break;
         }
         SearchLimits rest = limits;
-        if (m_solution.thresholds > 0) {
+        if (m_solution.feasible || m_solution.thresholds > 0) {
             // What an earlier threshold has used up is gone, but the first one always gives an answer.
             const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
             rest.workLimit = limits.workLimit > 0 ? limits.workLimit - m_solution.work : 0;
@@ -163,7 +176,10 @@ PeakSolution PeakSearch::run(const SearchLimits& limits, std::int64_t cutoffTime
                 break;
             }
         }
-        search(threshold, rest);
+        if (threshold.stage == Stage::Bounded)
+            tryQuickly(threshold);
+        else
+            search(threshold, rest);
     }
     m_solution.lowerBound = leastBound();
     m_solution.proven = !m_unproven || (m_solution.feasible && m_solution.lowerBound >= m_solution.time);

@@ -24,6 +24,7 @@ private:
     enum class Stage {
         Guessed,  ///< the bound comes from another threshold's multiplier
         Bounded,  ///< the bound is that of its own linear relaxation
+        Tried,    ///< a good solution and the lattice bound are known
         Searched, ///< the bound is final
     };
     struct Threshold {
@@ -37,6 +38,7 @@ private:
     std::optional<std::size_t> nextThreshold();
     void raiseBounds(const Slope& multiplier);
     const PeakProblem::Restricted& restricted(std::size_t threshold);
+    void tryQuickly(Threshold& threshold);
     void search(Threshold& threshold, const SearchLimits& limits);
     void accept(const KnapsackSolution& found, const PeakProblem::Restricted& restricted);
     std::int64_t leastBound() const;
