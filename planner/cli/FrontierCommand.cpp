@@ -26,17 +26,20 @@ int runFrontier(const FrontierOptions& options) {
         return report(planner.error(), options.json);
     const Frontier frontier = (*planner)->frontier(options.points, options.searchBudget());
     if (options.json) {
-        contract::OrderedJson points = contract::OrderedJson::array();
-        for (const FrontierPoint& point : frontier.points)
-            points.push_back({{"memory_bytes", point.memoryBytes},
-                              {"samples_per_second", point.samplesPerSecond},
-                              {"batch", point.microBatch},
-                              {"peak_bytes", point.peakBytes},
-                              {"gap", point.gap},
-                              {"breakpoint", point.supported}});
+        const auto list = [](const std::vector<FrontierPoint>& points) {
+            contract::OrderedJson array = contract::OrderedJson::array();
+            for (const FrontierPoint& point : points)
+                array.push_back({{"memory_bytes", point.memoryBytes},
+                                 {"samples_per_second", point.samplesPerSecond},
+                                 {"batch", point.microBatch},
+                                 {"peak_bytes", point.peakBytes},
+                                 {"gap", point.gap}});
+            return array;
+        };
         const contract::OrderedJson document{{"smallest_feasible_bytes", frontier.smallestFeasibleBytes},
                                              {"largest_bytes", frontier.largestUsefulBytes},
-                                             {"points", points}};
+                                             {"points", list(frontier.points)},
+                                             {"breakpoints", list((*planner)->breakpoints(options.searchBudget()))}};
         fmt::print("{}\n", document.dump(2));
     } else {
         fmt::print("{:>12} {:>12} {:>14} {:>6} {:>10} {:>10} {:>6} {:>6}\n", "memory", "peak", "samples/s", "batch",

@@ -31,29 +31,17 @@ public:
         Frontier frontier;
         frontier.smallestFeasibleBytes = m_search.smallestFeasibleBytes();
         frontier.largestUsefulBytes = std::max(largestBudget(), frontier.smallestFeasibleBytes);
-        std::vector<FrontierPoint> budgets = wantedBudgets(frontier, points);
-        for (const PlanSearch::Supported& supported :
-             m_search.supportedBudgets(frontier.largestUsefulBytes, budget.stop)) {
-            if (supported.peak >= frontier.smallestFeasibleBytes)
-                addBudget(budgets, supported.peak, true);
-        }
-        std::stable_sort(budgets.begin(), budgets.end(),
-                         [](const FrontierPoint& a, const FrontierPoint& b) { return a.memoryBytes < b.memoryBytes; });
-        // What fits a budget fits every larger one, so each search starts from the plan before.
-        Incumbent known;
-        for (FrontierPoint& point : budgets) {
-            const SearchOutcome outcome = m_search.search(point.memoryBytes, budget, known);
-            if (outcome.cancelled)
-                break;
-            if (!outcome.best.table)
-                continue;
-            known = outcome.best;
-            fill(point, outcome);
-            frontier.points.push_back(point);
-            if (progress)
-                progress(static_cast<double>(&point - budgets.data() + 1) / static_cast<double>(budgets.size()));
-        }
+        frontier.points = solvePoints(wantedBudgets(frontier, points), budget, progress);
         return frontier;
+    }
+
+    std::vector<FrontierPoint> breakpoints(const SearchBudget& budget, const Progress& progress) const override {
+        std::vector<std::int64_t> budgets;
+        for (const PlanSearch::Supported& supported : m_search.supportedBudgets(largestBudget(), budget.stop)) {
+            if (supported.peak >= m_search.smallestFeasibleBytes())
+                budgets.push_back(supported.peak);
+        }
+        return solvePoints(budgets, budget, progress);
     }
 
     std::vector<Reason> reasons(const PlanResult& plan, std::int32_t op, const SearchBudget& budget) const override {
@@ -62,25 +50,38 @@ public:
 
 private:
     /// From the smallest feasible to the largest useful budget, in equal steps or by equal factors.
-    static std::vector<FrontierPoint> wantedBudgets(const Frontier& range, std::int32_t points) {
+    static std::vector<std::int64_t> wantedBudgets(const Frontier& range, std::int32_t points) {
         const auto low = static_cast<double>(range.smallestFeasibleBytes);
         const auto high = static_cast<double>(range.largestUsefulBytes);
-        std::vector<FrontierPoint> budgets;
+        std::vector<std::int64_t> budgets;
         for (std::int32_t i = 0; i < points; ++i) {
             const double share = points > 1 ? static_cast<double>(i) / (points - 1) : 0;
             const double at = high > kWideRange * low ? low * std::pow(high / low, share) : low + share * (high - low);
-            addBudget(budgets,
-                      i == 0            ? range.smallestFeasibleBytes
-                      : i + 1 == points ? range.largestUsefulBytes
-                                        : static_cast<std::int64_t>(at),
-                      false);
+            budgets.push_back(i == 0            ? range.smallestFeasibleBytes
+                              : i + 1 == points ? range.largestUsefulBytes
+                                                : static_cast<std::int64_t>(at));
         }
         return budgets;
     }
-    static void addBudget(std::vector<FrontierPoint>& budgets, std::int64_t bytes, bool supported) {
-        FrontierPoint& point = budgets.emplace_back();
-        point.memoryBytes = bytes;
-        point.supported = supported;
+    /// What fits a budget fits every larger one, so each search starts from the plan before. `budgets` ascend.
+    std::vector<FrontierPoint> solvePoints(const std::vector<std::int64_t>& budgets, const SearchBudget& budget,
+                                           const Progress& progress) const {
+        std::vector<FrontierPoint> points;
+        Incumbent known;
+        for (std::size_t i = 0; i < budgets.size(); ++i) {
+            const SearchOutcome outcome = m_search.search(budgets[i], budget, known);
+            if (outcome.cancelled)
+                break;
+            if (!outcome.best.table)
+                continue;
+            known = outcome.best;
+            FrontierPoint& point = points.emplace_back();
+            point.memoryBytes = budgets[i];
+            fill(point, outcome);
+            if (progress)
+                progress(static_cast<double>(i + 1) / static_cast<double>(budgets.size()));
+        }
+        return points;
     }
     void fill(FrontierPoint& point, const SearchOutcome& outcome) const {
         const Incumbent& best = outcome.best;

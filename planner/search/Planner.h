@@ -145,7 +145,6 @@ struct FrontierPoint {
     std::int64_t microBatch = 0;
     double gap = 0;
     PlacementCounts counts;
-    bool supported = false; ///< a breakpoint: here the linear relaxation of some batch is met exactly
 };
 
 /// A well-known policy as a restriction of what the search may choose.
@@ -202,11 +201,15 @@ public:
     /// The best plan whose peak is at most `limitBytes` (which includes the cluster's reserve).
     virtual PlanResultPointer solve(std::int64_t limitBytes, const SearchBudget& budget = {}) const = 0;
 
-    /// `points` budgets between the smallest feasible and max(device memory, all-replicated at its best batch), and
-    /// between them the supported ones, at which the linear relaxation of some batch is met exactly.
+    /// `points` budgets between the smallest feasible and max(device memory, all-replicated at its best batch).
     /// Cancelled early when `budget.stop` is requested (then fewer points).
     virtual Frontier frontier(std::int32_t points, const SearchBudget& budget = {},
                               const Progress& progress = {}) const = 0;
+
+    /// The supported budgets in the same range: there the linear relaxation of some batch is met exactly, so that less
+    /// memory costs more than anywhere else. Ascending.
+    virtual std::vector<FrontierPoint> breakpoints(const SearchBudget& budget = {},
+                                                   const Progress& progress = {}) const = 0;
 
     /// The cheapest change of one operator of a plan, and the budget at which its placement flips.
     virtual std::vector<Reason> reasons(const PlanResult& plan, std::int32_t op,
