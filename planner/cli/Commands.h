@@ -12,6 +12,7 @@ void addInspect(CLI::App& app, int& exitCode);
 void addSolve(CLI::App& app, int& exitCode);
 void addFrontier(CLI::App& app, int& exitCode);
 void addZoo(CLI::App& app, int& exitCode);
+void addCluster(CLI::App& app, int& exitCode);
 
 /// Requested by the first SIGINT.
 std::stop_token interruptToken();

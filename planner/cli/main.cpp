@@ -50,6 +50,7 @@ int run(int argc, char** argv) {
     addSolve(app, exitCode);
     addFrontier(app, exitCode);
     addZoo(app, exitCode);
+    addCluster(app, exitCode);
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
