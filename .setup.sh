@@ -2,7 +2,8 @@
 # Debian package names only; `SHARDSCOPE_SKIP_INSTALL=1` turns installing off.
 
 packages_build=(g++ cmake ninja-build git pkg-config nlohmann-json3-dev libfmt-dev libcli11-dev libexpected-dev libssl-dev
-    libgloo-dev libopenblas-dev qt6-base-dev qt6-charts-dev libqt6opengl6-dev qt6-svg-dev fonts-dejavu-core fonts-inter)
+    libgloo-dev libopenblas-dev libonnx-dev libprotobuf-dev protobuf-compiler libhwloc-dev qt6-base-dev qt6-charts-dev
+    libqt6opengl6-dev qt6-svg-dev fonts-dejavu-core fonts-inter)
 packages_run=(qt6-qpa-plugins)
 
 say() { printf '%s: %s\n' "$(basename "$0")" "$*"; }

@@ -16,6 +16,7 @@ void addSimulate(CLI::App& app, int& exitCode);
 void addDiff(CLI::App& app, int& exitCode);
 void addZoo(CLI::App& app, int& exitCode);
 void addValidate(CLI::App& app, int& exitCode);
+void addCluster(CLI::App& app, int& exitCode);
 
 /// Requested by the first SIGINT.
 std::stop_token interruptToken();

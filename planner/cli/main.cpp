@@ -54,6 +54,7 @@ int run(int argc, char** argv) {
     addDiff(app, exitCode);
     addZoo(app, exitCode);
     addValidate(app, exitCode);
+    addCluster(app, exitCode);
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {

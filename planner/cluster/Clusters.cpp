@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "planner/cluster/Clusters.h"
 
+#include "planner/cluster/Gpus.h"
 #include "planner/cluster/LocalMachine.h"
+#include "planner/cluster/Topology.h"
 #include "planner/readers/Bundle.h"
 
 #include <fmt/format.h>
@@ -23,6 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kLocal = "local";
+constexpr std::string_view kLocalCpu = "local-cpu"; // the processor cores, whatever else there is
 constexpr std::string_view kLocalSource = "detected with default rates";
 
 // One core of a common processor, until `shardscope-train measure` has run here.
@@ -33,15 +36,20 @@ constexpr contract::Link kLoopback{5e-5, 1e9};
 constexpr double kHostSecondsPerCollective = 2e-5;
 constexpr double kCpuOverlapEfficiency = 0.25;
 
+Cluster detectDevices() {
+    auto gpus = gpuCluster(detectGpus());
+    return gpus ? std::move(*gpus) : detectLocalCluster();
+}
+
 Cluster openLocal() {
     const std::string cache = localClusterCachePath();
     std::error_code error;
     if (cache.empty() || !fs::exists(cache, error))
-        return detectLocalCluster();
+        return detectDevices();
     auto measured = contract::readClusterFile(cache);
     if (!measured) {
-        Cluster detected = detectLocalCluster();
-        detected.source = fmt::format("{}; the stored measurement cannot be read", kLocalSource);
+        Cluster detected = detectDevices();
+        detected.source += "; the stored measurement cannot be read";
         return detected;
     }
     measured->name = kLocal;
@@ -55,12 +63,13 @@ Result<Cluster> openClusterFile(const std::string& argument) {
     if (const auto entry = findEntry(bundled, argument))
         return contract::readClusterFile(entry->path);
     if (argument.empty())
-        return badInput(fmt::format("no cluster is named; there are {}, {}", kLocal, listNames(bundled)));
+        return badInput(
+            fmt::format("no cluster is named; there are {}, {}, {}", kLocal, kLocalCpu, listNames(bundled)));
     std::error_code error;
     const fs::file_status status = fs::status(argument, error);
     if (status.type() == fs::file_type::not_found)
-        return badInput(fmt::format("{}: is neither a file nor a bundled cluster; there are {}, {}", argument, kLocal,
-                                    listNames(bundled)));
+        return badInput(fmt::format("{}: is neither a file nor a bundled cluster; there are {}, {}, {}", argument,
+                                    kLocal, kLocalCpu, listNames(bundled)));
     return contract::readClusterFile(argument);
 }
 
@@ -74,6 +83,8 @@ Result<Cluster> openCluster(const std::string& argument, const std::string& devi
     const auto replaceCounts = [&](Cluster cluster) { return withDevices(std::move(cluster), devices); };
     if (argument == kLocal)
         return replaceCounts(openLocal());
+    if (argument == kLocalCpu)
+        return replaceCounts(detectLocalCluster());
     return openClusterFile(argument).and_then(replaceCounts);
 }
 
@@ -94,6 +105,8 @@ Cluster detectLocalCluster() {
     cluster.overlapEfficiency = kCpuOverlapEfficiency;
     cluster.isCpu = true;
     cluster.source = kLocalSource;
+    if (const std::string topology = describeTopology(readTopology()); !topology.empty())
+        cluster.source += fmt::format(" ({})", topology);
     return cluster;
 }
 

@@ -9,7 +9,8 @@
 
 namespace shardscope::planner {
 
-/// Opens a CLUSTER argument: a path, a bundled name, or "local" (this machine: cached measurement, else detected).
+/// Opens a CLUSTER argument: a path, a bundled name, or this machine: "local" (cached measurement, else its GPUs,
+/// else its cores) or "local-cpu" (its cores).
 /// `devices` as given to --devices: "", "8" or "2x8". Errors: BadInput / Usage.
 contract::Result<contract::Cluster> openCluster(const std::string& argument, const std::string& devices = "");
 

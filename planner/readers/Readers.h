@@ -9,8 +9,9 @@
 
 namespace shardscope::planner {
 
-/// Opens a GRAPH argument: a Hugging Face folder, its config.json, or a bundled name. `sequence` 0 means the default,
-/// min(context, 4096). Errors: BadInput naming file and field, and what is supported.
+/// Opens a GRAPH argument: a Hugging Face folder, its config.json, safetensors or their index, an ONNX file, a
+/// *.graph.json, or a bundled name.
+/// `sequence` 0 means the default, min(context, 4096). Errors: BadInput naming file and field, and what is supported.
 contract::Result<GraphPointer> openGraph(const std::string& argument, std::int64_t sequence = 0);
 
 /// Reads the text of a config.json. `name` becomes the graph's name, `file` stands in messages.

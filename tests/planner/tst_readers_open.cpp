@@ -82,7 +82,7 @@ private slots:
 
     void foldersWithoutConfigurationAreSaid() {
         fs::create_directories(m_root + "/empty");
-        expectMessage(m_root + "/empty", {"/empty", "no config.json"});
+        expectMessage(m_root + "/empty", {"/empty", "neither a config.json nor safetensors"});
         fs::create_directories(m_root + "/folder/config.json");
         expectMessage(m_root + "/folder", {"/folder/config.json", "not a regular file"});
     }
@@ -106,9 +106,15 @@ private slots:
     }
 
     void otherFormatsAreRefusedInWords() {
-        for (const char* name :
-             {"a.safetensors", "model.safetensors.index.json", "a.onnx", "a.gguf", "pytorch_model.bin"})
-            expectMessage(write(name, "x"), {name, "this version reads the config.json"});
+        for (const char* name : {"a.gguf", "pytorch_model.bin", "a.pt", "a.ckpt"})
+            expectMessage(write(name, "x"), {name, "this version reads config.json"});
+    }
+
+    void filesThatAreNotWhatTheirNamesSayAreRefused() {
+        expectMessage(write("a.safetensors", "x"), {"a.safetensors", "too short for a safetensors file"});
+        expectMessage(write("model.safetensors.index.json", "x"), {"model.safetensors.index.json", "not valid JSON"});
+        expectMessage(write("a.onnx", "x"), {"a.onnx", "ONNX"});
+        expectMessage(write("a.graph.json", "{}"), {"a.graph.json", "format is missing"});
     }
 
     void theModelsFolderCanBeChosen() {

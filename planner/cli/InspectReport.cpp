@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "planner/cli/InspectReport.h"
+
+#include "runtime/contract/Bytes.h"
+#include "runtime/contract/Json.h"
+#include "runtime/contract/Sizing.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <set>
+
+namespace shardscope::planner::cli {
+
+using contract::Operator;
+using contract::OrderedJson;
+
+namespace {
+
+constexpr std::string_view kPreset = "bf16-adam";
+constexpr std::string_view kDtype = "bf16";
+
+std::string shapeText(const Operator& op) {
+    std::string text;
+    if (!op.tensors.empty()) {
+        for (const std::int64_t extent : op.tensors.front().shape)
+            text += (text.empty() ? "" : "x") + std::to_string(extent);
+    }
+    return text;
+}
+
+/// Bytes of what backward keeps, by the dtype it is kept in.
+OrderedJson keptJson(const Operator& op, const contract::Preset& preset) {
+    OrderedJson kept = OrderedJson::array();
+    for (const contract::ActivationSpec& spec : op.kept)
+        kept.push_back({{"name", spec.name},
+                        {"dtype", spec.isFloat32 ? std::string_view("fp32") : kDtype},
+                        {"bytes", contract::activationBytes(spec, preset, 1)},
+                        {"block_input", spec.blockInput}});
+    return kept;
+}
+
+OrderedJson operatorJson(const Operator& op, const contract::Preset& preset) {
+    OrderedJson tensors = OrderedJson::array();
+    for (const contract::TensorSpec& tensor : op.tensors)
+        tensors.push_back({{"name", tensor.name}, {"shape", tensor.shape}});
+    OrderedJson entry{{"name", op.name},
+                      {"kind", contract::operatorKindName(op.kind)},
+                      {"block", op.block >= 0 ? OrderedJson(op.blockName) : OrderedJson(nullptr)},
+                      {"parameters", op.parameters()},
+                      {"shape", op.tensors.empty() ? std::vector<std::int64_t>{} : op.tensors.front().shape},
+                      {"flops_forward", op.flopsForward},
+                      {"activation_bytes", contract::keptBytes(op, preset, 1, false)},
+                      {"tied_to", op.isTied() ? OrderedJson(op.tiedTo) : OrderedJson(nullptr)},
+                      {"tensors", tensors},
+                      {"kept", keptJson(op, preset)},
+                      {"maximum_slices", op.maximumSlices()}};
+    if (op.attention)
+        entry["attention"] = {{"heads", op.attention->heads},
+                              {"kv_heads", op.attention->kvHeads},
+                              {"head_dim", op.attention->headDim},
+                              {"keys", op.attention->keys},
+                              {"fused", true}};
+    if (op.experts > 0)
+        entry["experts"] = {{"count", op.experts}, {"active", op.activeExperts}};
+    return entry;
+}
+
+OrderedJson weightsJson(const Graph& graph) {
+    if (!graph.weights)
+        return nullptr;
+    const StoredWeights& stored = *graph.weights;
+    OrderedJson dtypes = OrderedJson::object();
+    for (const auto& [dtype, elements] : stored.elementsByDtype)
+        dtypes[dtype] = elements;
+    return {{"source", stored.source},
+            {"files", stored.files},
+            {"bytes", stored.bytes},
+            {"dtypes", dtypes},
+            {"buffers", stored.bufferElements}};
+}
+
+std::string header(const Graph& graph) {
+    const Graph::Parameters count = graph.countParameters();
+    std::string text = fmt::format("{}  ({})\n{} unique parameters", graph.title, graph.family, count.unique);
+    if (count.active != count.unique)
+        text += fmt::format(", {} active", count.active);
+    text += fmt::format(", {} blocks, {} operators\n", graph.blockCount(), graph.operators.size());
+    if (graph.weights)
+        text += fmt::format("{} elements stored in {} file{}, {} of them copies, {} buffers\n", count.stored,
+                            graph.weights->files, graph.weights->files == 1 ? "" : "s", count.duplicated,
+                            graph.weights->bufferElements);
+    text += fmt::format("One sample of {} tokens: {:.2f} TFLOP forward; activations in {}, attention fused\n\n",
+                        graph.sequence, graph.flopsForward() / 1e12, kDtype);
+    return text;
+}
+
+/// "layers.3.mlp.experts.17.up_proj" -> "layers.3.mlp.experts..up_proj": alike for all experts of a layer.
+std::string expertPattern(const std::string& name) {
+    const auto begin = name.find("experts.");
+    if (begin == std::string::npos)
+        return name;
+    const auto end = name.find('.', begin + 8);
+    return name.substr(0, begin + 8) + (end == std::string::npos ? "" : name.substr(end));
+}
+
+std::string moreExperts(std::int64_t hidden) {
+    return hidden > 0 ? fmt::format("    ... {} operators of more experts alike\n", hidden) : std::string();
+}
+
+/// The lines of one block, or of one operator outside blocks.
+struct Section {
+    std::string lines;
+    std::string key; ///< equal for sections alike
+    std::string block;
+};
+
+Section sectionOf(const Graph& graph, std::size_t begin, std::size_t end, const contract::Preset& preset,
+                  std::size_t nameWidth) {
+    Section section;
+    std::set<std::string> experts;
+    std::int64_t hidden = 0;
+    for (std::size_t i = begin; i < end; ++i) {
+        const Operator& op = graph.operators[i];
+        const std::string facts = fmt::format(
+            "{:<10} {:>16} {:>14} {:>12.3f} {:>11}", contract::operatorKindName(op.kind), shapeText(op),
+            op.parameters(), op.flopsForward / 1e9, contract::describeBytes(contract::keptBytes(op, preset, 1, false)));
+        std::string note = op.isTied() ? "  tied to " + op.tiedTo : "";
+        if (op.experts > 0)
+            note += fmt::format("  {} of {} experts", op.activeExperts, op.experts);
+        if (op.attention)
+            note += fmt::format(
+                "  attention: {} heads of {}{}{}", op.attention->heads, op.attention->headDim,
+                op.attention->kvHeads == op.attention->heads ? "" : fmt::format(", {} for keys", op.attention->kvHeads),
+                op.attention->keys == graph.sequence ? "" : fmt::format(", {} keys", op.attention->keys));
+        const bool again = op.experts > 0 && !experts.insert(expertPattern(op.name) + facts).second;
+        hidden += again ? 1 : 0;
+        if (!again) {
+            section.lines += moreExperts(hidden);
+            hidden = 0;
+            section.lines += fmt::format("{:<{}} {}{}\n", op.name, nameWidth, facts, note);
+        }
+        section.key += (op.block >= 0 ? op.name.substr(op.blockName.size()) : op.name) + facts + note;
+        section.block = op.blockName;
+    }
+    section.lines += moreExperts(hidden);
+    return section;
+}
+
+} // namespace
+
+std::string inspectJson(const Graph& graph) {
+    const contract::Preset preset = *contract::findPreset(kPreset);
+    const Graph::Parameters parameters = graph.countParameters();
+    OrderedJson operators = OrderedJson::array();
+    for (const Operator& op : graph.operators)
+        operators.push_back(operatorJson(op, preset));
+    const OrderedJson document{{"name", graph.name},
+                               {"title", graph.title},
+                               {"family", graph.family},
+                               {"sequence", graph.sequence},
+                               {"maximum_sequence", graph.maximumSequence},
+                               {"dtype", kDtype},
+                               {"parameters",
+                                {{"unique", parameters.unique},
+                                 {"stored", parameters.stored},
+                                 {"duplicated", parameters.duplicated},
+                                 {"active", parameters.active}}},
+                               {"weights", weightsJson(graph)},
+                               {"operators", std::move(operators)},
+                               {"warnings", graph.warnings}};
+    return document.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
+}
+
+std::string inspectTable(const Graph& graph) {
+    const contract::Preset preset = *contract::findPreset(kPreset);
+    std::size_t nameWidth = 12;
+    for (const Operator& op : graph.operators)
+        nameWidth = std::max(nameWidth, std::min<std::size_t>(op.name.size(), 60));
+    std::string text = header(graph);
+    text += fmt::format("{:<{}} {:<10} {:>16} {:>14} {:>12} {:>11}\n", "operator", nameWidth, "kind", "shape",
+                        "parameters", "GFLOP", "kept");
+    std::string previous;
+    std::int64_t repeats = 0;
+    const auto flush = [&] {
+        if (repeats > 0)
+            text += fmt::format("    ... {} more block{} alike\n", repeats, repeats == 1 ? "" : "s");
+        repeats = 0;
+    };
+    for (std::size_t begin = 0; begin < graph.operators.size();) {
+        std::size_t end = begin + 1;
+        while (end < graph.operators.size() && graph.operators[begin].block >= 0 &&
+               graph.operators[end].block == graph.operators[begin].block)
+            ++end;
+        const Section section = sectionOf(graph, begin, end, preset, nameWidth);
+        if (!section.block.empty() && section.key == previous) {
+            ++repeats;
+        } else {
+            flush();
+            text += section.lines;
+        }
+        previous = section.block.empty() ? std::string() : section.key;
+        begin = end;
+    }
+    flush();
+    for (const std::string& warning : graph.warnings)
+        text += "\nnote: " + warning + "\n";
+    return text;
+}
+
+} // namespace shardscope::planner::cli
