@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 
 using namespace shardscope;
 
@@ -46,12 +47,17 @@ void addRunOptions(CLI::App& command, engine::RunOptions& options) {
     command
         .add_option("--timeout", options.timeoutSeconds, "seconds after which a rank that shows no life is given up")
         ->check(CLI::Range(0.1, 86400.0) & isFinite)
+        ->default_str("5");
+    command.add_option("--keep-checkpoints", options.checkpointsKept, "how many of the newest checkpoints are kept")
+        ->check(CLI::Range(1, 1000000000))
         ->capture_default_str();
 }
 
 } // namespace
 
 int main(int argc, char** argv) {
+    if (argc > 1 && std::string_view(argv[1]) == "run")
+        engine::catchEarlyStops();
     CLI::App app{"Trains what a Shardscope plan describes, with one process per rank."};
     app.set_version_flag("--version", "shardscope-train " SHARDSCOPE_VERSION);
     app.require_subcommand(1);

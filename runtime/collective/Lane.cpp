@@ -20,7 +20,11 @@ Lane::~Lane() {
 
 Lane::Ticket Lane::post(const Job& job) {
     std::unique_lock lock(m_mutex);
-    m_done.wait(lock, [this] { return m_posted - m_finished < kCapacity; });
+    if (m_posted - m_finished >= kCapacity) {
+        m_isWaitedFor = true;
+        m_done.wait(lock, [this] { return m_posted - m_finished < kCapacity; });
+        m_isWaitedFor = false;
+    }
     m_queue[m_posted % kCapacity] = job;
     ++m_posted;
     m_changed.notify_one();
@@ -31,7 +35,9 @@ bool Lane::wait(Ticket ticket) {
     std::unique_lock lock(m_mutex);
     if (m_finished < ticket) {
         const auto start = std::chrono::steady_clock::now();
+        m_isWaitedFor = true;
         m_done.wait(lock, [&] { return m_finished >= ticket; });
+        m_isWaitedFor = false;
         m_waitedSeconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     }
     return !m_failure;

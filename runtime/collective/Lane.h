@@ -5,6 +5,7 @@
 #include "runtime/contract/StepProgram.h"
 
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -36,6 +37,8 @@ public:
     /// The first failure, and the job that failed.
     std::optional<contract::Error> failure() const;
     Job failedJob() const;
+    /// Whether the calling thread is waiting just now. May be asked by any thread.
+    bool isWaitedFor() const { return m_isWaitedFor; }
     /// Time the calling thread has spent in wait().
     double waitedSeconds() const { return m_waitedSeconds; }
 
@@ -54,6 +57,7 @@ private:
     Job m_failedJob;
     bool m_stopping = false;
     double m_waitedSeconds = 0;
+    std::atomic<bool> m_isWaitedFor{false};
     std::thread m_thread;
 };
 

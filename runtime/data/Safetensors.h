@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace shardscope::engine {
@@ -33,6 +34,10 @@ public:
 
     /// The tensor's values; null when there is no such tensor.
     float* tensor(const std::string& name) const;
+    /// The whole file.
+    std::string_view content() const {
+        return {reinterpret_cast<const char*>(m_base), static_cast<std::size_t>(m_bytes)};
+    }
     /// Waits until the content is on the disk. Errors: RunFailed.
     contract::Result<void> sync();
 

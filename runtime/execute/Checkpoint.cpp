@@ -2,6 +2,7 @@
 #include "runtime/execute/Checkpoint.h"
 
 #include "runtime/contract/Json.h"
+#include "runtime/contract/Plan.h"
 #include "runtime/data/Safetensors.h"
 #include "runtime/network/HuggingFace.h"
 
@@ -22,8 +23,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kCheckpointVersion = 1;
-constexpr std::size_t kCheckpointsKept = 2;
+constexpr int kCheckpointVersion = 2;
+constexpr const char* kWeightsFile = "model.safetensors";
+constexpr const char* kMomentsFile = "optimizer.safetensors";
 constexpr std::string_view kFormat = "shardscope-checkpoint";
 
 std::string momentName(const std::string& weight, int moment) {
@@ -127,17 +129,20 @@ std::vector<fs::path> checkpointFolders(const std::string& runDirectory) {
 
 contract::Result<void> finishFolder(const fs::path& partial, const fs::path& final, const std::string& runDirectory,
                                     SafetensorsFile& weights, SafetensorsFile& moments, const PlanSetup& setup,
-                                    CheckpointState state) {
+                                    CheckpointState state, std::int64_t kept) {
     for (SafetensorsFile* file : {&weights, &moments})
         if (auto synced = file->sync(); !synced)
             return synced;
-    const contract::OrderedJson description{{"format", kFormat},
-                                            {"version", kCheckpointVersion},
-                                            {"step", state.step},
-                                            {"seed", state.seed},
-                                            {"global_batch", setup.training.globalBatch},
-                                            {"sequence", setup.training.sequence},
-                                            {"graph_sha256", setup.graphSha256}};
+    const contract::OrderedJson description{
+        {"format", kFormat},
+        {"version", kCheckpointVersion},
+        {"step", state.step},
+        {"seed", state.seed},
+        {"global_batch", setup.training.globalBatch},
+        {"sequence", setup.training.sequence},
+        {"graph_sha256", setup.graphSha256},
+        {"sha256",
+         {{kWeightsFile, contract::sha256(weights.content())}, {kMomentsFile, contract::sha256(moments.content())}}}};
     for (const auto& [name, json] :
          {std::pair("config.json", huggingFaceConfig(setup.architecture)), std::pair("state.json", description)})
         if (auto written = contract::writeFileAtomically((partial / name).string(), json.dump(1) + "\n"); !written)
@@ -152,16 +157,19 @@ contract::Result<void> finishFolder(const fs::path& partial, const fs::path& fin
         fsync(folder);
         close(folder);
     }
-    const std::vector<fs::path> folders = checkpointFolders(runDirectory);
-    for (std::size_t i = kCheckpointsKept; i < folders.size(); ++i)
-        fs::remove_all(folders[i], error);
+    // Later ones are damaged, or this run would have begun with them: they are no reason to remove good ones.
+    std::int64_t seen = 0;
+    for (const fs::path& folder : checkpointFolders(runDirectory))
+        if (folder.filename() <= final.filename() && ++seen > kept)
+            fs::remove_all(folder, error);
     return {};
 }
 
 } // namespace
 
 contract::Result<std::string> saveCheckpoint(Executor& executor, const PlanSetup& setup,
-                                             const std::string& runDirectory, CheckpointState state) {
+                                             const std::string& runDirectory, CheckpointState state,
+                                             std::int64_t kept) {
     const std::string name = fmt::format("step-{:08}", state.step);
     const fs::path final = checkpointsFolder(runDirectory) / name;
     const fs::path partial = checkpointsFolder(runDirectory) / ("." + name + ".partial");
@@ -172,8 +180,8 @@ contract::Result<std::string> saveCheckpoint(Executor& executor, const PlanSetup
         std::error_code error;
         fs::remove_all(partial, error);
         fs::create_directories(partial, error);
-        auto first = SafetensorsFile::create((partial / "model.safetensors").string(), weightShapes(setup));
-        auto second = SafetensorsFile::create((partial / "optimizer.safetensors").string(), momentShapes(setup));
+        auto first = SafetensorsFile::create((partial / kWeightsFile).string(), weightShapes(setup));
+        auto second = SafetensorsFile::create((partial / kMomentsFile).string(), momentShapes(setup));
         if (first && second) {
             weights = std::move(*first);
             moments = std::move(*second);
@@ -185,8 +193,12 @@ contract::Result<std::string> saveCheckpoint(Executor& executor, const PlanSetup
     double failed = writing ? 0 : 1;
     if (auto summed = executor.onLane([&](Ring& ring) { return ring.sumScalars(&failed, 1); }); !summed)
         return tl::unexpected(summed.error());
+    if (failed > 0 && executor.rank() == 0) {
+        std::error_code ignored;
+        fs::remove_all(partial, ignored); // it takes the room that others may need
+    }
     if (failed > 0)
-        return writing ? contract::runFailed("rank 0 cannot write the checkpoint") : tl::unexpected(writing.error());
+        return writing ? contract::runFailed("checkpoint: rank 0 cannot write it") : tl::unexpected(writing.error());
     auto gathered = executor.onLane([&](Ring& ring) {
         return forEachValues(setup, executor.layout(), weights.get(), moments.get(),
                              [&](const TensorState& tensor, const StateDictOrder& order, const Values& values) {
@@ -208,12 +220,15 @@ contract::Result<std::string> saveCheckpoint(Executor& executor, const PlanSetup
         }
     });
     if (executor.rank() == 0)
-        writing = finishFolder(partial, final, runDirectory, *weights, *moments, setup, state);
+        writing = finishFolder(partial, final, runDirectory, *weights, *moments, setup, state, kept);
     busy = false;
     if (auto awaited = executor.awaitLane(); !awaited)
         return tl::unexpected(awaited.error());
-    if (!writing)
+    if (!writing) {
+        std::error_code ignored;
+        fs::remove_all(partial, ignored);
         return tl::unexpected(writing.error());
+    }
     return final.string();
 }
 
@@ -233,15 +248,29 @@ std::optional<FoundCheckpoint> findCheckpoint(const PlanSetup& setup, const std:
         cursor.at("version").integer(kCheckpointVersion, kCheckpointVersion);
         found.state.step = cursor.at("step").integer();
         found.state.seed = static_cast<std::uint64_t>(cursor.at("seed").integer());
+        const contract::JsonCursor sums = cursor.at("sha256");
+        const std::string weightsSum = sums.at(kWeightsFile).text();
+        const std::string momentsSum = sums.at(kMomentsFile).text();
         if (cursor.failed()) {
             skipped.push_back(cursor.error().value().message);
             continue;
         }
-        const auto weights = SafetensorsFile::open((folder / "model.safetensors").string(), weightShapes(setup));
-        const auto moments = SafetensorsFile::open((folder / "optimizer.safetensors").string(), momentShapes(setup));
-        if (weights && moments)
+        const auto weights = SafetensorsFile::open((folder / kWeightsFile).string(), weightShapes(setup));
+        const auto moments = SafetensorsFile::open((folder / kMomentsFile).string(), momentShapes(setup));
+        if (!weights || !moments) {
+            skipped.push_back(weights ? moments.error().message : weights.error().message);
+            continue;
+        }
+        const auto damaged = [&](const char* name, const SafetensorsFile& content, const std::string& expected) {
+            const bool differs = contract::sha256(content.content()) != expected;
+            if (differs)
+                skipped.push_back(
+                    fmt::format("{}: its checksum is not the one in state.json; it was changed after it was written",
+                                (folder / name).string()));
+            return differs;
+        };
+        if (!damaged(kWeightsFile, **weights, weightsSum) && !damaged(kMomentsFile, **moments, momentsSum))
             return found;
-        skipped.push_back(weights ? moments.error().message : weights.error().message);
     }
     return std::nullopt;
 }

@@ -219,9 +219,19 @@ bool Executor::clip() {
                 (tensor.updateSharded ? sharded : whole) += tensor.updateSharded ? squares / copies : squares;
             }
     }
-    m_scalars = {m_loss.loss, static_cast<double>(m_loss.tokens), sharded, m_stopRequested ? 1.0 : 0.0};
+    const bool broken = !std::isfinite(m_loss.loss);
+    m_scalars = {m_loss.loss,
+                 static_cast<double>(m_loss.tokens),
+                 sharded,
+                 m_stopRequested ? 1.0 : 0.0,
+                 broken ? 1.0 : 0.0,
+                 broken ? rank() : 0.0};
     if (!m_lane->wait(m_lane->post({StepCode::Clip, -1, -1, -1})))
         return false;
+    if (auto finite = checkFinite(whole); !finite) {
+        m_failure = finite.error();
+        return false;
+    }
     const double tokens = std::max(m_scalars[kTokens], 1.0);
     const contract::Optimizer& optimizer = m_setup.training.optimizer;
     m_outcome.loss = m_scalars[kLoss] / tokens;
@@ -231,6 +241,26 @@ bool Executor::clip() {
     const bool clipped = optimizer.clipNorm > 0 && m_outcome.gradientNorm > optimizer.clipNorm;
     m_gradientScale = (clipped ? optimizer.clipNorm / m_outcome.gradientNorm : 1.0) / tokens;
     return true;
+}
+
+/// Whether the step may change the weights. Every rank comes to the same end; the one whose loss broke says so of
+/// itself, the others of it.
+contract::Result<void> Executor::checkFinite(double wholeSquares) {
+    if (const double broken = m_scalars[kBrokenLosses]; broken > 0) {
+        m_phase = "loss";
+        if (!std::isfinite(m_loss.loss))
+            return contract::runFailed(fmt::format("the loss of step {} is {} on this rank", m_step, m_loss.loss));
+        return contract::runFailed(broken > 1
+                                       ? fmt::format("the losses of step {} are not finite on {} ranks", m_step, broken)
+                                       : fmt::format("the loss of step {}: rank {} has one that is not finite", m_step,
+                                                     static_cast<int>(m_scalars[kBrokenRanks])));
+    }
+    if (const double squares = wholeSquares + m_scalars[kSquares]; !std::isfinite(squares)) {
+        m_phase = "gradient norm";
+        return contract::runFailed(
+            fmt::format("the gradient norm of step {} is {}; the losses are finite", m_step, std::sqrt(squares)));
+    }
+    return {};
 }
 
 void Executor::update(std::int32_t op) {
@@ -256,10 +286,28 @@ void Executor::note(const StepInstruction& instruction, bool communication, doub
         m_trace.push_back({instruction, communication, start - m_stepStart, now() - m_stepStart});
 }
 
-/// False when communication failed.
+void Executor::begin(std::size_t instruction) {
+    m_latest = static_cast<std::int32_t>(instruction);
+    m_current = m_latest;
+    ++m_begun;
+}
+
+Executor::Pulse Executor::pulse() const {
+    const std::int32_t current = m_current;
+    Pulse pulse{m_begun, current != kIdle && !m_lane->isWaitedFor(), {}};
+    if (current != kIdle)
+        pulse.instruction = m_setup.program.instructions[static_cast<std::size_t>(current)];
+    return pulse;
+}
+
+contract::Error Executor::failure() const {
+    return m_failure ? *m_failure : *m_lane->failure();
+}
+
+/// False when communication failed, or the loss is no number.
 bool Executor::run(std::size_t index, std::int64_t microStep) {
     const StepInstruction& instruction = m_setup.program.instructions[index];
-    m_current = instruction;
+    begin(index);
     const bool lastMicroStep = microStep + 1 >= m_setup.training.accumulate;
     const double start = m_traced ? now() : 0;
     switch (instruction.code) {
@@ -331,9 +379,11 @@ contract::Result<StepOutcome> Executor::runStep(std::int64_t step, std::int64_t 
             fine = run(i, microStep);
     for (std::size_t i = microStepEnd; fine && i < m_setup.program.instructions.size(); ++i)
         fine = run(i, m_setup.training.accumulate - 1);
+    m_current = kIdle;
     if (!fine)
-        return tl::unexpected(*m_lane->failure());
+        return tl::unexpected(failure());
     m_outcome.seconds = now() - m_stepStart;
+    m_longestStep = std::max<double>(m_longestStep, m_outcome.seconds);
     m_outcome.exposedSeconds = m_lane->waitedSeconds() - waited;
     m_traced = false;
     for (const TracedInstruction& entry : m_laneTrace)
@@ -360,14 +410,15 @@ contract::Result<Evaluation> Executor::evaluate(std::int64_t samples) {
         // The program up to its loss. Gathers that it issued for the backward pass are awaited and forgotten.
         for (std::size_t i = 0; m_setup.program.instructions[i].code != StepCode::Loss; ++i) {
             const StepInstruction& instruction = m_setup.program.instructions[i];
-            m_current = instruction;
+            begin(i);
             if (instruction.code == StepCode::Gather) {
                 takeSlot(instruction.slot);
                 post(instruction);
             } else if (instruction.code == StepCode::Forward && !runCompute(i)) {
-                return tl::unexpected(*m_lane->failure());
+                return tl::unexpected(failure());
             }
         }
+        m_current = kIdle;
         if (auto drained = awaitLane(); !drained)
             return tl::unexpected(drained.error());
         for (std::int32_t slot = 0; slot < m_setup.program.slotCount; ++slot)
@@ -398,7 +449,11 @@ std::string Executor::describe(const StepInstruction& instruction) const {
 }
 
 std::string Executor::phase() const {
-    return describe(m_lane && m_lane->failure() ? m_lane->failedJob() : m_current);
+    if (!m_phase.empty())
+        return m_phase;
+    if (m_lane && m_lane->failure())
+        return describe(m_lane->failedJob());
+    return m_latest == kIdle ? "start" : describe(m_setup.program.instructions[static_cast<std::size_t>(m_latest)]);
 }
 
 } // namespace shardscope::engine

@@ -9,9 +9,13 @@
 #include "runtime/network/StateLayout.h"
 
 #include <array>
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace shardscope::engine {
@@ -63,8 +67,22 @@ public:
     const std::vector<TracedInstruction>& trace() const { return m_trace; }
     int rank() const { return m_group.rank(); }
     std::int64_t currentStep() const { return m_step; }
-    /// What was going on when the latest step failed: "forward h.3.mlp.c_fc".
+    /// What was going on when the latest step failed: "forward h.3.mlp.c_fc", or what was begun outside of a step.
     std::string phase() const;
+    /// Names what the rank does outside of steps ("checkpoint"); an empty name ends it.
+    void beginPhase(std::string name) { m_phase = std::move(name); }
+    /// "forward h.3.mlp.c_fc"
+    std::string describe(const contract::StepInstruction& instruction) const;
+
+    /// A sign of life, for another thread.
+    struct Pulse {
+        std::uint64_t instructions = 0; ///< begun so far
+        bool computing = false;         ///< inside an instruction, and not waiting for communication
+        contract::StepInstruction instruction;
+    };
+    Pulse pulse() const;
+    /// 0 before the first step is done.
+    double longestStepSeconds() const { return m_longestStep; }
 
 private:
     Executor(const PlanSetup& setup, Group& group, const Dataset& data, Arenas arenas);
@@ -75,6 +93,7 @@ private:
     bool runCompute(std::size_t instruction);
     void load(std::int64_t microStep);
     bool clip();
+    contract::Result<void> checkFinite(double wholeSquares);
     void update(std::int32_t op);
     void post(const contract::StepInstruction& instruction);
     void findSlotReleases();
@@ -83,7 +102,8 @@ private:
     void clearPadding(const contract::StepInstruction& instruction);
     void note(const contract::StepInstruction& instruction, bool communication, double start);
     double now() const;
-    std::string describe(const contract::StepInstruction& instruction) const;
+    void begin(std::size_t instruction);
+    contract::Error failure() const;
 
     struct Slot {
         BufferId gathered = kNoBuffer;
@@ -102,14 +122,20 @@ private:
     std::vector<bool> m_releasesSlot; ///< by instruction
     std::unique_ptr<Communication> m_communication;
     std::function<contract::Result<void>(Ring&)> m_errand;
-    contract::StepInstruction m_current;
+    std::string m_phase;
+    std::optional<contract::Error> m_failure; ///< of the compute thread
+    static constexpr std::int32_t kIdle = -1;
+    std::atomic<std::int32_t> m_current{kIdle}; ///< the instruction being run
+    std::int32_t m_latest = kIdle;              ///< the instruction that was run last
+    std::atomic<std::uint64_t> m_begun{0};
+    std::atomic<double> m_longestStep{0};
 
     // The step being run.
     std::int64_t m_step = 0;
     std::int64_t m_steps = 0;
     bool m_stopRequested = false;
     LossSum m_loss;
-    enum Scalar { kLoss, kTokens, kSquares, kStop, kScalarCount };
+    enum Scalar { kLoss, kTokens, kSquares, kStop, kBrokenLosses, kBrokenRanks, kScalarCount };
     std::array<double, kScalarCount> m_scalars{};
     StepOutcome m_outcome;
     double m_gradientScale = 1;

@@ -54,9 +54,8 @@ private:
         m_executor.initialize(m_seed);
         if (!m_request.resume)
             return {};
-        std::vector<std::string> skipped;
-        const auto found = findCheckpoint(m_setup, m_request.runDirectory, skipped);
-        for (const std::string& reason : skipped)
+        const std::optional<FoundCheckpoint>& found = m_request.resumeFrom;
+        for (const std::string& reason : m_request.passedOver)
             log("warning", "checkpoint passed over: " + reason);
         if (!found) {
             log("info", "there is no checkpoint to resume from; starting at step 1");
@@ -114,9 +113,12 @@ private:
     }
 
     contract::Result<void> checkpoint() {
-        const auto path = saveCheckpoint(m_executor, m_setup, m_request.runDirectory, {m_done, m_seed});
+        m_executor.beginPhase("checkpoint");
+        const auto path =
+            saveCheckpoint(m_executor, m_setup, m_request.runDirectory, {m_done, m_seed}, m_request.checkpointsKept);
         if (!path)
             return tl::unexpected(path.error());
+        m_executor.beginPhase("");
         if (m_executor.rank() == 0)
             m_listener.onEvent(contract::CheckpointEvent{m_done, *path});
         return {};

@@ -6,7 +6,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace shardscope::engine {
 
@@ -15,6 +17,9 @@ struct TrainingRequest {
     std::uint64_t seed = 1;
     std::string runDirectory;
     bool resume = false;
+    std::optional<FoundCheckpoint> resumeFrom; ///< nothing: there is none
+    std::vector<std::string> passedOver;       ///< why newer checkpoints are not the one to resume from
+    std::int64_t checkpointsKept = kCheckpointsKept;
     std::int64_t checkpointEvery = 0; ///< 0: only when the run is stopped or done
     std::int64_t evaluateEvery = 25;
     std::int64_t evaluationSamples = 64;

@@ -89,7 +89,8 @@ private:
     std::vector<double> m_stoppedSince; ///< by rank; 0: it runs
     double m_failedAt = 0;              ///< 0: nothing has failed
     int m_forwardedStops = 0;
-    bool m_stopped = false; ///< a worker ended early because it was asked to
+    bool m_endedBeforeSteps = false; ///< a stop ended a worker that had not begun
+    bool m_stopped = false;          ///< a worker ended early because it was asked to
     std::int64_t m_lastStep = 0;
     std::int64_t m_checkpointStep = 0;
     int m_failureCode = 5;
@@ -291,9 +292,11 @@ void Coordinator::noteEnds() {
             continue;
         const int status = worker.status();
         const bool finishedItsStep = WIFEXITED(status) && WEXITSTATUS(status) == 130; // whoever asked for the stop
+        // One that we end by the first signal had not come to catching it: there is nothing to save yet.
         const bool endedByUs =
             m_forwardedStops > 0 && WIFSIGNALED(status) && (WTERMSIG(status) == SIGTERM || WTERMSIG(status) == SIGKILL);
         m_stopped = m_stopped || finishedItsStep || endedByUs;
+        m_endedBeforeSteps = m_endedBeforeSteps || endedByUs;
         if ((WIFEXITED(status) && WEXITSTATUS(status) == 0) || finishedItsStep || endedByUs)
             continue;
         m_cause.addEnd(worker.rank(), status, m_lastStep + 1);
@@ -310,7 +313,7 @@ void Coordinator::noteEnds() {
             continue;
         }
         since = since == 0 ? now : since;
-        if (m_failedAt > 0 || now - since > m_options.timeoutSeconds) {
+        if (m_failedAt > 0 || now - since > m_options.timeout()) {
             m_cause.addStopped(worker.rank(), m_lastStep + 1);
             m_failedAt = m_failedAt == 0 ? now : m_failedAt;
         }
@@ -345,6 +348,10 @@ Coordinator::Outcome Coordinator::superviseWorkers() {
             endWorkers();
             return m_forwardedStops > 1 ? Outcome::Stopped : Outcome::Failed;
         }
+        if (m_endedBeforeSteps && !allEnded) {
+            endWorkers(); // they would wait for the one that is gone
+            return Outcome::Stopped;
+        }
         if (allEnded) {
             readStreams();
             return m_stopped ? Outcome::Stopped : Outcome::Done;
@@ -353,11 +360,8 @@ Coordinator::Outcome Coordinator::superviseWorkers() {
 }
 
 int Coordinator::run() {
-    struct sigaction action {};
-    action.sa_handler = onStopSignal;
-    for (const int signal : {SIGINT, SIGTERM})
-        sigaction(signal, &action, nullptr);
     ::signal(SIGPIPE, SIG_IGN);
+    ::signal(SIGXFSZ, SIG_IGN);
     emit(-1, contract::HelloEvent{contract::kTelemetryVersion, contract::sha256(m_planText),
                                   static_cast<std::int32_t>(m_setup.ranks), m_options.runDirectory, getpid(),
                                   m_options.steps});
@@ -420,8 +424,17 @@ int Coordinator::finish(Outcome outcome) {
 
 } // namespace
 
+void catchEarlyStops() {
+    struct sigaction action {};
+    action.sa_handler = onStopSignal;
+    for (const int signal : {SIGINT, SIGTERM})
+        sigaction(signal, &action, nullptr);
+}
+
 int runCoordinator(RunOptions options) {
     Coordinator coordinator(std::move(options));
+    if (stopSignals > 0)
+        return contract::exitCode(contract::ErrorKind::Interrupted);
     if (auto prepared = coordinator.prepare(); !prepared) {
         std::fprintf(stderr, "shardscope-train: %s\n", prepared.error().message.c_str());
         return contract::exitCode(prepared.error().kind);

@@ -22,7 +22,9 @@ std::vector<std::string> workerArguments(const RunOptions& options, const std::s
     add("--steps", std::to_string(options.steps));
     add("--seed", std::to_string(options.seed));
     add("--checkpoint-every", std::to_string(options.checkpointEvery));
-    add("--timeout", fmt::format("{}", options.timeoutSeconds));
+    add("--keep-checkpoints", std::to_string(options.checkpointsKept));
+    if (options.timeoutSeconds)
+        add("--timeout", fmt::format("{}", *options.timeoutSeconds));
     add("--workers", std::to_string(ranks));
     if (options.learningRate)
         add("--learning-rate", fmt::format("{}", *options.learningRate));

@@ -20,10 +20,14 @@ struct RunOptions {
     std::uint64_t seed = 1;
     std::int64_t checkpointEvery = 0;
     std::int64_t maxRestarts = 0;
-    double timeoutSeconds = 5;
+    std::int64_t checkpointsKept = 2;
+    std::optional<double> timeoutSeconds; ///< as asked for; see timeout()
     bool resume = false;
     std::optional<std::int64_t> workers;
     std::optional<double> learningRate;
+
+    double timeout() const { return timeoutSeconds.value_or(kDefaultTimeoutSeconds); }
+    static constexpr double kDefaultTimeoutSeconds = 5;
 };
 
 /// The arguments with which a coordinator starts a worker for these options.

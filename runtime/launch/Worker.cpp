@@ -4,6 +4,7 @@
 #include "runtime/collective/KeyValueServer.h"
 #include "runtime/device/HostMemory.h"
 #include "runtime/execute/Trainer.h"
+#include "runtime/execute/Watchdog.h"
 #include "runtime/launch/Rendezvous.h"
 #include "runtime/launch/TelemetryWriter.h"
 
@@ -37,6 +38,7 @@ void catchStopSignals() {
     for (const int signal : {SIGINT, SIGTERM})
         sigaction(signal, &action, nullptr);
     ::signal(SIGPIPE, SIG_IGN);
+    ::signal(SIGXFSZ, SIG_IGN); // a file that reaches the limit of its size is an error like a full disk
 }
 
 class Worker {
@@ -84,13 +86,17 @@ private:
         m_setup = std::move(*setup);
         if (m_options.runDirectory.empty())
             m_options.runDirectory = "./runs/" + plan->graph.name;
-        TrainingRequest request{m_options.steps, m_options.seed, m_options.runDirectory, m_options.resume,
-                                m_options.checkpointEvery};
-        // The seed is part of the data position.
-        std::vector<std::string> skipped;
+        TrainingRequest request;
+        request.steps = m_options.steps;
+        request.seed = m_options.seed;
+        request.runDirectory = m_options.runDirectory;
+        request.resume = m_options.resume;
+        request.checkpointEvery = m_options.checkpointEvery;
+        request.checkpointsKept = m_options.checkpointsKept;
         if (m_options.resume)
-            if (const auto found = findCheckpoint(m_setup, m_options.runDirectory, skipped))
-                request.seed = found->state.seed;
+            request.resumeFrom = findCheckpoint(m_setup, m_options.runDirectory, request.passedOver);
+        if (request.resumeFrom) // the seed is part of the data position
+            request.seed = request.resumeFrom->state.seed;
         auto data =
             openDataset(m_options.data, request.seed, m_setup.training.sequence, m_setup.architecture.vocabulary);
         if (!data)
@@ -107,6 +113,8 @@ private:
         if (!executor)
             return tl::unexpected(executor.error());
         m_executor = std::move(*executor);
+        const Watchdog watchdog(*m_executor, m_options.timeout(),
+                                [this](const std::string& phase, double seconds) { giveUp(phase, seconds); });
         auto ended = train(*m_executor, m_setup, request, stopRequested, *m_telemetry);
         if (!ended)
             m_lastStep = m_executor->currentStep() - 1;
@@ -155,13 +163,27 @@ private:
         address.port = m_rendezvous.port;
         // The coordinator finds stopped processes by itself; under it, a silent rank is most likely a slow one.
         constexpr double kPatienceForSlowRanks = 12;
-        const double seconds = m_options.timeoutSeconds * (m_rendezvous.hasCoordinator ? kPatienceForSlowRanks : 1);
-        address.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+        const double seconds = m_options.timeout() * (m_rendezvous.hasCoordinator ? kPatienceForSlowRanks : 1);
+        const auto milliseconds = [](double s) {
+            return std::chrono::milliseconds(static_cast<std::int64_t>(s * 1000));
+        };
+        address.timeout = milliseconds(seconds);
+        // Launchers may take their time; whoever names a timeout means it. Under the coordinator all start at once.
+        if (m_options.timeoutSeconds && !m_rendezvous.hasCoordinator)
+            address.patience = milliseconds(*m_options.timeoutSeconds);
         auto group = Group::connect(address);
         if (!group)
             return tl::unexpected(group.error());
         m_group = std::move(*group);
         return {};
+    }
+
+    /// On the watchdog's thread: the compute thread will not return, so the process ends here.
+    [[noreturn]] void giveUp(const std::string& phase, double seconds) {
+        const std::string cause = fmt::format("no progress for {:.1f} s", seconds);
+        std::fprintf(stderr, "rank %d: %s in %s\n", m_rendezvous.rank, cause.c_str(), phase.c_str());
+        event(contract::FailureEvent{m_executor->currentStep(), phase, cause, true});
+        _exit(contract::exitCode(contract::ErrorKind::RunFailed));
     }
 
     void event(const contract::EventBody& body) {

@@ -38,8 +38,17 @@ contract::Result<WorkerProcess> WorkerProcess::start(int rank, const std::vector
     const std::vector<char*> argv = pointersTo(arguments);
     const std::vector<char*> envp = pointersTo(environment);
     const pid_t parent = getpid();
+    // Until the child is itself, a stop must not be swallowed by the handlers it has from us.
+    sigset_t stops;
+    sigset_t before;
+    sigemptyset(&stops);
+    sigaddset(&stops, SIGINT);
+    sigaddset(&stops, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &stops, &before);
     const pid_t pid = fork();
     if (pid == 0) {
+        ::signal(SIGINT, SIG_DFL);
+        ::signal(SIGTERM, SIG_DFL);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent)
             _exit(kStartFailed);
@@ -52,6 +61,7 @@ contract::Result<WorkerProcess> WorkerProcess::start(int rank, const std::vector
         execve("/proc/self/exe", argv.data(), envp.data());
         _exit(kStartFailed);
     }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     close(output[1]);
     close(error[1]);
     if (pid < 0)

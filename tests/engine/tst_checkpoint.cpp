@@ -74,7 +74,9 @@ private Q_SLOTS:
     void resumingIsBitExact();
     void otherPlacementsAndRanksGoOn();
     void brokenCheckpointsArePassedOver();
-    void twoAreKept();
+    void damagedCheckpointsArePassedOver_data();
+    void damagedCheckpointsArePassedOver();
+    void theNewestAreKept();
 };
 
 void CheckpointTest::resumingIsBitExact_data() {
@@ -126,7 +128,39 @@ void CheckpointTest::brokenCheckpointsArePassedOver() {
     QVERIFY(skipped.front().find("model.safetensors") != std::string::npos);
 }
 
-void CheckpointTest::twoAreKept() {
+void CheckpointTest::damagedCheckpointsArePassedOver_data() {
+    QTest::addColumn<QString>("file");
+    for (const char* file : {"model.safetensors", "optimizer.safetensors"})
+        QTest::newRow(file) << file;
+}
+
+/// One bit of one value, which no length and no header shows. A damaged checkpoint is also no reason to remove good
+/// ones.
+void CheckpointTest::damagedCheckpointsArePassedOver() {
+    QFETCH(const QString, file);
+    const QTemporaryDir folder;
+    const contract::Plan plan = testing::makePlan(recipeOf("shard", 2));
+    trainPiece(plan, folder.path(), 1, 2, 2);
+    trainPiece(plan, folder.path(), 3, 5, 5);
+    QFile content(folder.filePath("checkpoints/step-00000005/" + file));
+    QVERIFY(content.open(QIODevice::ReadWrite));
+    QVERIFY(content.seek(content.size() - 100));
+    char byte = 0;
+    QVERIFY(content.peek(&byte, 1) == 1);
+    byte = static_cast<char>(byte ^ 1);
+    QVERIFY(content.write(&byte, 1) == 1);
+    content.close();
+    const auto setup = engine::preparePlan(plan, {});
+    std::vector<std::string> skipped;
+    QCOMPARE(engine::findCheckpoint(*setup, folder.path().toStdString(), skipped)->state.step, std::int64_t{2});
+    QCOMPARE(skipped.size(), std::size_t{1});
+    QVERIFY(skipped.front().find(file.toStdString() + ": its checksum") != std::string::npos);
+    trainPiece(plan, folder.path(), 3, 3, 3);
+    const QStringList left = QDir(folder.filePath("checkpoints")).entryList(QDir::Dirs | QDir::NoDotAndDotDot);
+    QCOMPARE(left, QStringList({"step-00000002", "step-00000003", "step-00000005"}));
+}
+
+void CheckpointTest::theNewestAreKept() {
     const QTemporaryDir folder;
     const contract::Plan plan = testing::makePlan(recipeOf("replicate", 1));
     trainPiece(plan, folder.path(), 1, 1, 1);

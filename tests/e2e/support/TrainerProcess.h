@@ -28,6 +28,7 @@ public:
     bool waitFor(const std::function<bool(const contract::Event&)>& accept, int milliseconds = 60000);
 
     qint64 pid() const { return m_process.processId(); }
+    bool isRunning() const { return m_process.state() != QProcess::NotRunning; }
     const std::vector<contract::Event>& events() const { return m_events; }
     /// Lines of standard output that are not telemetry: there must be none.
     const QStringList& strayLines() const { return m_stray; }
