@@ -100,7 +100,7 @@ private slots:
         for (const auto& [graph, cluster] :
              {std::pair{"gpt2-xl", "8x-titan-pcie3"}, {"qwen3-4b", "4x-rtx4090-pcie4"}}) {
             planner::PlanRequest request = bundled(graph, cluster);
-            const std::int64_t limit = request.cluster.device.memoryBytes / 2;
+            const std::int64_t limit = request.cluster.device.memoryBytes / 5 * 4;
             for (const planner::SearchBudget& budget : {planner::SearchBudget{}, limited}) {
                 const auto file = [&](const planner::Planner& planner) {
                     return contract::formatPlan(planner::emitPlan(*planner.solve(limit, budget), "test"));
