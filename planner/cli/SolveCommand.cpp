@@ -2,7 +2,9 @@
 #include "planner/cli/Commands.h"
 #include "planner/cli/RequestOptions.h"
 #include "planner/search/AbstractProblem.h"
+#include "planner/search/DecisionSpace.h"
 #include "planner/search/Remedies.h"
+#include "planner/timeline/Finalists.h"
 #include "runtime/contract/Bytes.h"
 #include "runtime/contract/Json.h"
 
@@ -20,11 +22,63 @@ struct SolveOptions : RequestOptions {
     std::string memory;
     std::string problem;
     std::string output;
+    std::vector<std::string> why;
 };
 
-contract::OrderedJson planJson(const PlanResult& plan, const std::vector<Remedy>& remedies) {
+/// What else could be done with an operator, and what it would cost.
+struct Explained {
+    const PlannedOperator* planned = nullptr;
+    std::vector<Reason> reasons;
+};
+struct Extras {
+    std::vector<Remedy> remedies;
+    std::vector<Finalist> finalists;
+    std::vector<Explained> explained;
+};
+
+contract::OrderedJson whyJson(const PlanResult& plan, const std::vector<Explained>& explained) {
+    contract::OrderedJson list = contract::OrderedJson::array();
+    for (const Explained& entry : explained) {
+        contract::OrderedJson alternatives = contract::OrderedJson::array();
+        for (const Reason& reason : entry.reasons) {
+            contract::OrderedJson json{{"placement", contract::formatPlacement(reason.alternative)},
+                                       {"state_delta_bytes", reason.stateDeltaBytes},
+                                       {"step_delta_seconds", reason.stepDeltaSeconds}};
+            if (reason.flipBytes) {
+                json["flips_at_bytes"] = *reason.flipBytes;
+                json["flips_to"] = contract::formatPlacement(*reason.flipPlacement);
+            }
+            alternatives.push_back(std::move(json));
+        }
+        list.push_back({{"name", plan.request.graph->operators[static_cast<std::size_t>(entry.planned->op)].name},
+                        {"placement", contract::formatPlacement(entry.planned->placement)},
+                        {"coalesced", entry.planned->coalesced},
+                        {"recompute", entry.planned->recompute},
+                        {"alternatives", alternatives}});
+    }
+    return list;
+}
+
+void printWhy(const PlanResult& plan, const std::vector<Explained>& explained) {
+    for (const Explained& entry : explained) {
+        fmt::print("{}: {}{}{}\n", plan.request.graph->operators[static_cast<std::size_t>(entry.planned->op)].name,
+                   contract::formatPlacement(entry.planned->placement),
+                   entry.planned->coalesced ? ", coalesced with its block" : "",
+                   entry.planned->recompute ? ", recomputed" : "");
+        for (const Reason& reason : entry.reasons) {
+            fmt::print("  as {:<16} {:>+12.3f} MiB of state, {:>+10.3f} ms a step\n",
+                       contract::formatPlacement(reason.alternative),
+                       static_cast<double>(reason.stateDeltaBytes) / 0x1p20, reason.stepDeltaSeconds * 1e3);
+            if (reason.flipBytes)
+                fmt::print("  becomes {} from {} on\n", contract::formatPlacement(*reason.flipPlacement),
+                           contract::describeBytes(*reason.flipBytes));
+        }
+    }
+}
+
+contract::OrderedJson planJson(const PlanResult& plan, const Extras& extras) {
     contract::OrderedJson remedyList = contract::OrderedJson::array();
-    for (const Remedy& remedy : remedies)
+    for (const Remedy& remedy : extras.remedies)
         remedyList.push_back({{"change", remedy.change},
                               {"peak_bytes", remedy.peakBytes},
                               {"samples_per_second", remedy.samplesPerSecond},
@@ -53,6 +107,21 @@ contract::OrderedJson planJson(const PlanResult& plan, const std::vector<Remedy>
                           {"split", plan.counts.split},
                           {"coalesced", plan.counts.coalesced}};
         json["stopped_by"] = plan.certificate.stoppedBy;
+        json["shadow_price_seconds_per_gib"] = plan.certificate.shadowPrice * 0x1p30;
+        contract::OrderedJson finalists = contract::OrderedJson::array();
+        for (const Finalist& finalist : extras.finalists) {
+            if (finalist.what == "best")
+                json["simulated_step_seconds"] = finalist.simulatedStepSeconds;
+            finalists.push_back({{"what", finalist.what},
+                                 {"batch", finalist.plan->training.microBatch},
+                                 {"step_seconds", finalist.plan->stepSeconds},
+                                 {"samples_per_second", finalist.plan->samplesPerSecond},
+                                 {"simulated_step_seconds", finalist.simulatedStepSeconds},
+                                 {"simulated_samples_per_second", finalist.simulatedSamplesPerSecond}});
+        }
+        json["finalists"] = finalists;
+        if (!extras.explained.empty())
+            json["why"] = whyJson(plan, extras.explained);
     }
     json["limit_bytes"] = plan.limitBytes;
     json["solve_milliseconds"] = plan.solveMilliseconds;
@@ -67,7 +136,15 @@ std::string secondsText(double seconds) {
     return seconds >= 1 ? fmt::format("{:.2f} s", seconds) : fmt::format("{:.2f} ms", seconds * 1e3);
 }
 
-void printPlan(const PlanResult& plan, const std::vector<Remedy>& remedies) {
+double bestSimulated(const std::vector<Finalist>& finalists) {
+    for (const Finalist& finalist : finalists) {
+        if (finalist.what == "best")
+            return finalist.simulatedSamplesPerSecond;
+    }
+    return finalists.front().simulatedSamplesPerSecond;
+}
+
+void printPlan(const PlanResult& plan, const Extras& extras) {
     const auto size = [](std::int64_t bytes) { return contract::describeBytes(bytes); };
     const Graph& graph = *plan.request.graph;
     fmt::print("{} on {}, {}, sequence {}\n", graph.title, plan.request.cluster.title, plan.request.precision,
@@ -80,7 +157,7 @@ void printPlan(const PlanResult& plan, const std::vector<Remedy>& remedies) {
             fmt::format("{:.3f} GiB", std::ceil(static_cast<double>(plan.smallestFeasibleBytes) / 0x1p30 * 1e3) / 1e3);
         fmt::print("Does not fit {}: at least {} a device are needed; {} bind.\n", size(plan.limitBytes), roundedUp,
                    plan.binding);
-        for (const Remedy& remedy : remedies)
+        for (const Remedy& remedy : extras.remedies)
             fmt::print("  {:<36} peak {:>12}   {:>10.2f} samples/s{}\n", remedy.change, size(remedy.peakBytes),
                        remedy.samplesPerSecond, remedy.changesNumerics ? "   changes numerics" : "");
         return;
@@ -102,12 +179,39 @@ void printPlan(const PlanResult& plan, const std::vector<Remedy>& remedies) {
         if (plan.ledger[category] > 0)
             fmt::print("  {:<20} {:>12}\n", contract::categoryName(category), size(plan.ledger[category]));
     }
+    if (plan.certificate.shadowPrice > 0)
+        fmt::print("One more GiB a device saves about {} a step\n", secondsText(plan.certificate.shadowPrice * 0x1p30));
+    for (const Finalist& finalist : extras.finalists) {
+        if (finalist.what == "best")
+            fmt::print("Played out on two streams a step takes {}\n", secondsText(finalist.simulatedStepSeconds));
+    }
+    if (!extras.finalists.empty() && extras.finalists.front().what != "best")
+        fmt::print("note: played out, {} is {:.2f} % faster than the best plan of the additive cost\n",
+                   extras.finalists.front().what,
+                   (extras.finalists.front().simulatedSamplesPerSecond / bestSimulated(extras.finalists) - 1) * 100);
+    printWhy(plan, extras.explained);
     if (plan.certificate.provenOptimal)
         fmt::print("Best plan, proven for this cost model ({} thresholds, {:.2f} ms)\n", plan.certificate.thresholds,
                    plan.solveMilliseconds);
     else
         fmt::print("At most {:.4f} % from the best (stopped by {}, {:.2f} ms)\n", plan.certificate.gap * 100,
                    plan.certificate.stoppedBy, plan.solveMilliseconds);
+}
+
+contract::Result<std::vector<Explained>> explain(const Planner& planner, const PlanResult& plan,
+                                                 const SolveOptions& options) {
+    std::vector<Explained> explained;
+    for (const std::string& pattern : options.why) {
+        const std::size_t before = explained.size();
+        for (const PlannedOperator& planned : plan.operators) {
+            if (globMatches(pattern, plan.request.graph->operators[static_cast<std::size_t>(planned.op)].name))
+                explained.push_back({&planned, planner.reasons(plan, planned.op, options.searchBudget())});
+        }
+        if (explained.size() == before)
+            return contract::usageError(
+                fmt::format("--why \"{}\" matches no operator of {}", pattern, plan.request.graph->name));
+    }
+    return explained;
 }
 
 int solveGraph(const SolveOptions& options) {
@@ -121,18 +225,25 @@ int solveGraph(const SolveOptions& options) {
     if (!planner)
         return report(planner.error(), options.json);
     const PlanResultPointer plan = (*planner)->solve(*limit, options.searchBudget());
-    std::vector<Remedy> remedies;
+    Extras extras;
     if (!plan->feasible && !plan->cancelled)
-        remedies = findRemedies((*planner)->request(), *limit, options.searchBudget());
+        extras.remedies = findRemedies((*planner)->request(), *limit, options.searchBudget());
+    if (plan->feasible && !plan->cancelled) {
+        extras.finalists = scoreFinalists(*plan, options.searchBudget());
+        auto explained = explain(**planner, *plan, options);
+        if (!explained)
+            return report(explained.error(), options.json);
+        extras.explained = std::move(*explained);
+    }
     if (plan->feasible && !options.output.empty()) {
         const contract::Plan file = emitPlan(*plan, std::string("shardscope-plan ") + SHARDSCOPE_VERSION);
         if (const auto written = contract::writeFileAtomically(options.output, contract::formatPlan(file)); !written)
             return report(written.error(), options.json);
     }
     if (options.json)
-        fmt::print("{}\n", planJson(*plan, remedies).dump(2));
+        fmt::print("{}\n", planJson(*plan, extras).dump(2));
     else
-        printPlan(*plan, remedies);
+        printPlan(*plan, extras);
     if (plan->cancelled)
         return 130;
     return plan->feasible ? 0 : contract::exitCode(contract::ErrorKind::Infeasible);
@@ -171,6 +282,7 @@ void addSolve(CLI::App& app, int& exitCode) {
         command->add_option("--problem", options->problem, "an abstract problem file instead of a graph");
     graph->excludes(problem);
     command->add_option("--memory", options->memory, "limit of one device, for example 16GiB (default: all of it)");
+    command->add_option("--why", options->why, "explain the operators of these names (globs)")->take_all();
     command->add_option("-o,--output", options->output, "write the plan file here");
     options->addTo(*command);
     command->callback([options, &exitCode] {

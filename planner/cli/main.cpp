@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "planner/cli/Commands.h"
+#include "planner/cli/RequestOptions.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <string_view>
 #include <thread>
 
 namespace shardscope::planner::cli {
@@ -58,6 +61,11 @@ int run(int argc, char** argv) {
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
+        // With --json the document on standard output says what is wrong, as for every other error.
+        const bool json =
+            std::any_of(argv + 1, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });
+        if (json && error.get_exit_code() != 0)
+            return report({shardscope::contract::ErrorKind::Usage, error.what()}, true);
         return app.exit(error) == 0 ? 0 : 2;
     }
     return exitCode;
