@@ -39,6 +39,7 @@ OrderedJson toJson(const std::optional<OperatorSide>& side) {
             {"sharded_slices", side->placement.isSharded() ? side->placement.shardedSlices : 0},
             {"group", side->placement.group == contract::ShardGroup::Node ? "node" : "world"},
             {"recompute", side->recompute},
+            {"coalesced", side->coalesced},
             {"step_seconds", toSeconds(side->time.total())}};
 }
 
@@ -91,7 +92,8 @@ OrderedJson toJson(const DiffOptions& options, const OpenedPlan& a, const Opened
 std::string sideText(const std::optional<OperatorSide>& side) {
     if (!side)
         return "absent";
-    return contract::formatPlacement(side->placement) + (side->recompute ? " recomputed" : "");
+    return contract::formatPlacement(side->placement) + (side->coalesced ? " coalesced" : "") +
+           (side->recompute ? " recomputed" : "");
 }
 
 /// Operators that change alike in many blocks are printed once: "h.*.mlp.c_fc  replicate -> shard:4  (20 blocks)".

@@ -131,7 +131,7 @@ Exchange OperatorPricer::exchange(const Operator& op, const Placement& placement
         return exchange;
     const Split split = splitElements(op, placement);
     const auto addAcrossNodes = [&](double elements) {
-        if (placement.group != contract::ShardGroup::Node)
+        if (placement.group != contract::ShardGroup::Node || op.isTied()) // once per storage, by its owner
             return;
         const CollectiveCost across = m_links.allReduceAcrossNodes(elements * real(m_preset.gradientBytes) /
                                                                    real(m_links.groupRanks(placement.group)));

@@ -102,12 +102,7 @@ private:
                 continue;
             const std::int32_t op = units[u].operators.front();
             const double share = static_cast<double>(operators[index(op)].tensorElements()) / std::max(1.0, parameters);
-            OperatorCost& cost = m_result->operators[index(op)].cost;
-            cost.gatherSeconds = share * whole.gatherSeconds;
-            cost.reduceSeconds = share * whole.reduceSeconds;
-            cost.exposedGatherSeconds = share * whole.exposedGatherSeconds;
-            cost.exposedReduceSeconds = share * whole.exposedReduceSeconds;
-            cost.communicatedBytes = static_cast<std::int64_t>(share * static_cast<double>(whole.communicatedBytes));
+            m_result->operators[index(op)].cost.takeCommunication(whole, share);
         }
     }
 

@@ -86,6 +86,14 @@ struct OperatorCost {
     double optimizerSeconds = 0;
     std::int64_t communicatedBytes = 0; ///< sent by this device
     double exposedSeconds() const { return exposedGatherSeconds + exposedReduceSeconds; }
+    /// Takes a share (0..1) of a coalesced block's communication.
+    void takeCommunication(const OperatorCost& block, double share) {
+        gatherSeconds = share * block.gatherSeconds;
+        reduceSeconds = share * block.reduceSeconds;
+        exposedGatherSeconds = share * block.exposedGatherSeconds;
+        exposedReduceSeconds = share * block.exposedReduceSeconds;
+        communicatedBytes = static_cast<std::int64_t>(share * static_cast<double>(block.communicatedBytes));
+    }
     /// What it adds to the step time.
     double stepSeconds() const { return computeSeconds + recomputeSeconds + exposedSeconds() + optimizerSeconds; }
 };

@@ -85,10 +85,12 @@ double InstructionPricer::elements(const StepInstruction& instruction) const {
     double sum = 0;
     const auto count = static_cast<std::int32_t>(m_step.operators().size());
     for (std::int32_t op = 0; op < count; ++op) {
-        if (at(op).block != at(instruction.op).block || at(op).block < 0)
+        if (at(op).block != at(instruction.op).block || !m_step.decisions[static_cast<std::size_t>(op)].coalesced)
             continue;
-        for (const contract::SlicePart& part : contract::sliceParts(at(op), placementOf(op)))
-            sum += part.sharded ? ofPart(op, part) : 0;
+        // Sharded ones are gathered, kept ones after their update; the gradients of both are reduced.
+        const bool sharded = placementOf(op).isSharded();
+        if (instruction.code == StepCode::ReduceScatter || sharded == (instruction.code == StepCode::Gather))
+            sum += static_cast<double>(at(op).tensorElements());
     }
     return sum;
 }

@@ -4,6 +4,7 @@
 #include "planner/timeline/InstructionPricer.h"
 
 #include <algorithm>
+#include <tuple>
 #include <unordered_map>
 
 namespace shardscope::planner {
@@ -99,7 +100,8 @@ PlanSide sideOf(const PlannedStep& step, const AdditiveTime& time) {
 }
 
 OperatorSide sideOf(const PlannedStep& step, const AdditiveTime& time, std::size_t op) {
-    return {step.decisions[op].placement, step.decisions[op].recompute, time.operators[op]};
+    return {step.decisions[op].placement, step.decisions[op].recompute, step.decisions[op].coalesced,
+            time.operators[op]};
 }
 
 } // namespace
@@ -127,7 +129,7 @@ bool OperatorDifference::differs() const {
         contract::Placement placement = side.placement;
         if (!placement.isSharded())
             placement.slices = placement.shardedSlices = 1;
-        return std::pair(placement, side.recompute);
+        return std::tuple(placement, side.recompute, side.coalesced);
     };
     return decision(*a) != decision(*b);
 }

@@ -26,6 +26,7 @@ contract::Result<AdditiveTime> additiveTime(const PlannedStep& step);
 struct OperatorSide {
     contract::Placement placement;
     bool recompute = false;
+    bool coalesced = false;
     Waterfall time; ///< additive, of a step
 };
 
@@ -34,7 +35,7 @@ struct OperatorDifference {
     std::string blockName;            ///< empty outside blocks
     std::optional<OperatorSide> a, b; ///< nothing where a plan's graph does not have the operator
 
-    /// Placement, slices, group or recomputation differ.
+    /// Placement, slices, group, coalescing or recomputation differ.
     bool differs() const;
 };
 

@@ -151,7 +151,7 @@ Result<PlannedStep> planStep(const PlanResult& result) {
     step.preset = *preset;
     step.training = result.training;
     for (const PlannedOperator& planned : result.operators)
-        step.decisions.push_back({planned.placement, planned.recompute});
+        step.decisions.push_back({planned.placement, planned.recompute, planned.coalesced});
     lower(step);
     step.predictedStepSeconds = result.stepSeconds;
     step.predictedPeakBytes = result.peakBytes;
@@ -195,6 +195,47 @@ Result<PlannedStep> planStep(const contract::Plan& plan, const std::string& file
     return step;
 }
 
+namespace {
+
+/// One past the block that begins at `begin`, or past that single operator.
+std::size_t endOfStretch(const std::vector<Operator>& operators, std::size_t begin) {
+    std::size_t end = begin + 1;
+    while (end < operators.size() && operators[begin].block >= 0 && operators[end].block == operators[begin].block)
+        ++end;
+    return end;
+}
+
+/// Gives the coalesced operators of a block their parts of its communication.
+void shareBlock(const PlannedStep& step, const OperatorPricer& pricer, std::size_t begin, std::size_t end,
+                std::vector<OperatorCost>& costs) {
+    const std::vector<Operator>& operators = step.operators();
+    std::vector<OperatorPricer::Member> members;
+    double parameters = 0;
+    for (std::size_t i = begin; i < end; ++i) {
+        if (!step.decisions[i].coalesced)
+            continue;
+        members.push_back({operators[i], step.decisions[i].placement});
+        parameters += static_cast<double>(operators[i].tensorElements());
+    }
+    if (members.empty())
+        return;
+    const auto forward = [&](std::size_t i) { return pricer.forwardSeconds(operators[i], step.training.microBatch); };
+    OperatorPricer::Neighbours beside;
+    for (std::size_t i = begin;
+         i > 0 && (i == begin || (operators[i - 1].block >= 0 && operators[i - 1].block == operators[begin - 1].block));
+         --i)
+        beside.forwardSeconds += forward(i - 1);
+    for (std::size_t i = end; end < operators.size() && i < endOfStretch(operators, end); ++i)
+        beside.backwardSeconds += 2 * forward(i);
+    const OperatorCost whole = pricer.priceCoalesced(pricer.coalesce(members), step.training.accumulate, beside);
+    for (std::size_t i = begin; i < end; ++i) {
+        if (step.decisions[i].coalesced)
+            costs[i].takeCommunication(whole, static_cast<double>(operators[i].tensorElements()) / parameters);
+    }
+}
+
+} // namespace
+
 std::vector<OperatorCost> priceOperators(const PlannedStep& step) {
     const OperatorPricer pricer(step.request, step.preset);
     const std::vector<Operator>& operators = step.operators();
@@ -211,7 +252,14 @@ std::vector<OperatorCost> priceOperators(const PlannedStep& step) {
         if (!last)
             situation.neighbours.backwardSeconds = 2 * pricer.forwardSeconds(operators[i + 1], samples);
         const auto owner = static_cast<std::size_t>(owners[i]);
-        costs.push_back(pricer.price(operators[i], step.decisions[owner].placement, situation));
+        PlacementFacts facts = pricer.facts(operators[i], step.decisions[owner].placement);
+        if (step.decisions[i].coalesced)
+            facts.exchange = {}; // the block's is shared out below
+        costs.push_back(pricer.price(facts, pricer.forwardSeconds(operators[i], samples), situation));
+    }
+    for (std::size_t begin = 0, end = 0; begin < operators.size(); begin = end) {
+        end = endOfStretch(operators, begin);
+        shareBlock(step, pricer, begin, end, costs);
     }
     return costs;
 }

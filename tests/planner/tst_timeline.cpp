@@ -173,6 +173,8 @@ private slots:
     void aBlockGatheredAsOneIsOneCollective() {
         // A hand-written program: part -1 moves all sharded operators of the block.
         planner::PlannedStep step = makeStep({timedGraph(2, true), eight(), {"shard"}});
+        for (contract::OperatorDecision& decision : step.decisions)
+            decision.coalesced = true;
         step.program.slotCount = 1;
         step.program.microStepEnd = 8;
         step.program.instructions = {{StepCode::Gather, 0, -1, 0},  {StepCode::Load, -1, -1, -1},
