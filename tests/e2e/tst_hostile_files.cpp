@@ -71,7 +71,9 @@ class tst_hostile_files : public QObject {
         QVERIFY2(outcome.errors.find(file.expected) != std::string::npos ||
                      outcome.errors.find("without the onnx library") != std::string::npos,
                  outcome.errors.c_str());
+#ifdef __OPTIMIZE__ // as the program then is as well
         QVERIFY2(outcome.seconds < 1, std::to_string(outcome.seconds).c_str());
+#endif
         QVERIFY2(outcome.residentBytes < std::int64_t{200} << 20, std::to_string(outcome.residentBytes).c_str());
     }
 
