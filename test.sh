@@ -50,5 +50,15 @@ if [ -n "$sanitize" ]; then
     else
         failed=$((failed + 1)) status=1
     fi
+    # Half a minute of fuzzing over all readers, where there is a clang.
+    if command -v clang++ >/dev/null; then
+        if configure_and_build fuzz fuzz_config fuzz_safetensors fuzz_index fuzz_onnx fuzz_graph fuzz_cluster; then
+            run_preset fuzz -L '^fuzz$'
+        else
+            failed=$((failed + 1)) status=1
+        fi
+    else
+        say "no clang++: the readers' corpus is replayed, not fuzzed"
+    fi
 fi
 finish

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "planner/graph/NetworkBuilder.h"
 
+#include "planner/graph/SplitAxes.h"
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -141,6 +143,7 @@ Operator& NetworkBuilder::parameters(const std::string& name, std::vector<contra
     Operator op;
     op.name = name;
     op.tensors = std::move(tensors);
+    alignSplitAxes(op);
     op.flopsForward = m_tokens * real(width);
     op.liveActivationElements = whole(m_tokens * real(width));
     return add(std::move(op));

@@ -2,6 +2,7 @@
 #include "planner/readers/onnx/OnnxFile.h"
 
 #include "planner/readers/RandomAccessFile.h"
+#include "planner/readers/onnx/OnnxGuards.h"
 #include "runtime/contract/Bytes.h"
 
 #include <fmt/format.h>
@@ -219,8 +220,10 @@ Result<void> locateElements(OnnxFile& file, const ElementFilter& filter) {
         }
         const std::int64_t inFile =
             left != filter.left().end() ? left->second.bytes : static_cast<std::int64_t>(tensor.raw_data().size());
+        if (inFile == 0 && !isComplete(tensor))
+            return wrong(fmt::format("has not the {} elements that dims make", *elements));
         if (inFile == 0)
-            continue; // few elements, in a typed list, or none
+            continue; // in a typed list, or none
         if (inFile != bytes)
             return wrong(fmt::format("has {} bytes of elements, dims and data_type need {}", inFile, bytes));
         file.data[tensor.name()] =

@@ -85,7 +85,7 @@ private:
             return;
         }
         for (int i = 0; i < node.input_size(); ++i) {
-            if (const onnx::TensorProto* tensor = m_constants.parameter(node, i))
+            for (const onnx::TensorProto* tensor : m_constants.parameters(node, i))
                 addParameter(node, index, i, *tensor);
         }
         const OnnxWork work = workOf(node, m_shapes);

@@ -52,11 +52,47 @@ OnnxConstants::OnnxConstants(const OnnxFile& file) {
         // Random values and subgraphs depend on more than their inputs.
         if (!constant || node.op_type().starts_with("Random") || node.op_type() == "If" || node.op_type() == "Loop")
             continue;
+        // What is computed from weights alone, as the sum of learned positions is, changes with them.
+        // Parts of a recurrent layer's weights are only moved.
+        bool fromWeights = false;
+        for (int i = 0; i < node.input_size() && node.op_type() != "Concat"; ++i)
+            fromWeights = fromWeights || parameter(node, i);
+        if (fromWeights)
+            continue;
         m_constant.insert(node.output().begin(), node.output().end());
         const bool passesOn = isView(node) || node.op_type() == "DequantizeLinear";
+        addSources(node);
         if (const onnx::TensorProto* source = passesOn ? initializer(node.input(0)) : nullptr)
             m_initializer.emplace(node.output(0), source);
     }
+}
+
+void OnnxConstants::addSources(const onnx::NodeProto& node) {
+    constexpr std::size_t kMost = 64;
+    if (node.op_type() != "Slice" && node.op_type() != "Concat" && !isView(node))
+        return;
+    std::vector<const onnx::TensorProto*> all; // each once, in the order of the graph
+    const auto add = [&](const onnx::TensorProto* tensor) {
+        if (std::find(all.begin(), all.end(), tensor) == all.end())
+            all.push_back(tensor);
+    };
+    for (const std::string& input : node.input()) {
+        if (const auto parts = m_sources.find(input); parts != m_sources.end())
+            std::for_each(parts->second.begin(), parts->second.end(), add);
+        else if (const onnx::TensorProto* tensor = initializer(input); tensor && isFloat(*tensor))
+            add(tensor);
+    }
+    if (!all.empty() && all.size() <= kMost)
+        m_sources.emplace(node.output(0), std::move(all));
+}
+
+std::vector<const onnx::TensorProto*> OnnxConstants::parameters(const onnx::NodeProto& node, int index) const {
+    const bool isRecurrent = node.op_type() == "LSTM" || node.op_type() == "GRU" || node.op_type() == "RNN";
+    if (const auto parts = m_sources.find(node.input(index));
+        isRecurrent && index >= 1 && index <= 3 && parts != m_sources.end())
+        return parts->second;
+    const onnx::TensorProto* one = parameter(node, index);
+    return one ? std::vector{one} : std::vector<const onnx::TensorProto*>{};
 }
 
 const onnx::TensorProto* OnnxConstants::initializer(const std::string& value) const {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 namespace shardscope::planner {
 
@@ -24,9 +25,14 @@ public:
     /// Whether input `index` of a node is trained: a floating-point initialiser at a place where a module has its
     /// weights. Scalars, masks, indices and running statistics are not.
     const onnx::TensorProto* parameter(const onnx::NodeProto& node, int index) const;
+    /// The same, but all that a recurrent layer's weights are put together of: exporters cut and join them.
+    std::vector<const onnx::TensorProto*> parameters(const onnx::NodeProto& node, int index) const;
 
 private:
+    void addSources(const onnx::NodeProto& node);
+
     std::unordered_map<std::string, const onnx::TensorProto*> m_initializer;
+    std::unordered_map<std::string, std::vector<const onnx::TensorProto*>> m_sources; ///< what was cut and joined
     std::unordered_set<std::string> m_constant;
 };
 

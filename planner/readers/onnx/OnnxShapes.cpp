@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "planner/readers/onnx/OnnxShapes.h"
 
+#include "planner/readers/onnx/OnnxGuards.h"
+#include "planner/readers/onnx/OnnxIntegers.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <exception>
 #include <onnx/defs/schema.h>
 #include <onnx/shape_inference/implementation.h>
@@ -134,18 +138,102 @@ void adaptToLibrary(onnx::GraphProto& graph) {
     }
 }
 
-void addValue(OnnxShapes& shapes, const onnx::ValueInfoProto& value) {
-    if (!value.type().has_tensor_type() || !value.type().tensor_type().has_shape())
+void addValue(OnnxShapes& shapes, const std::string& name, const onnx::TypeProto& type) {
+    if (!type.has_tensor_type() || !type.tensor_type().has_shape())
         return;
     OnnxShape shape;
-    shape.isFloat = isFloatType(value.type().tensor_type().elem_type());
-    for (const auto& dim : value.type().tensor_type().shape().dim()) {
+    shape.isFloat = isFloatType(type.tensor_type().elem_type());
+    for (const auto& dim : type.tensor_type().shape().dim()) {
         if (!dim.has_dim_value() || dim.dim_value() < 0 || dim.dim_value() > kMaximumExtent)
             return;
         shape.extents.push_back(dim.dim_value());
     }
-    shapes.values[value.name()] = std::move(shape);
+    shapes.values[name] = std::move(shape);
 }
+
+/// Gives every node to its operator's inference function in turn. Integers that exporters compute shapes with are
+/// evaluated on the way, since the functions need to see them.
+class NodeByNode {
+public:
+    NodeByNode(onnx::ModelProto& proto, OnnxShapes& shapes) : m_graph(*proto.mutable_graph()), m_shapes(shapes) {
+        for (const auto& import : proto.opset_import())
+            m_versions[import.domain()] = static_cast<int>(std::clamp<std::int64_t>(import.version(), 1, 1000));
+    }
+
+    void run() {
+        for (const onnx::TensorProto& tensor : m_graph.initializer()) {
+            onnx::TypeProto& type = m_types[tensor.name()];
+            type.mutable_tensor_type()->set_elem_type(tensor.data_type());
+            type.mutable_tensor_type()->mutable_shape();
+            for (const std::int64_t extent : tensor.dims())
+                type.mutable_tensor_type()->mutable_shape()->add_dim()->set_dim_value(extent);
+            m_typePointers[tensor.name()] = &type;
+            m_data[tensor.name()] = &tensor;
+            if (auto integers = readIntegers(tensor))
+                m_integers[tensor.name()] = std::move(*integers);
+        }
+        for (const onnx::ValueInfoProto& input : m_graph.input()) {
+            if (m_types.contains(input.name()))
+                continue;
+            m_typePointers[input.name()] = &(m_types[input.name()] = input.type());
+            addValue(m_shapes, input.name(), input.type());
+        }
+        for (onnx::NodeProto& node : *m_graph.mutable_node())
+            inferNode(node);
+    }
+
+private:
+    void inferNode(onnx::NodeProto& node) {
+        const auto shapeOf = [&](const std::string& value) -> const std::vector<std::int64_t>* {
+            const OnnxShape* shape = m_shapes.find(value);
+            return shape ? &shape->extents : nullptr;
+        };
+        if (auto integers = foldIntegers(node, m_integers, shapeOf); integers && node.output_size() == 1)
+            addIntegers(node.output(0), std::move(*integers));
+        const auto version = m_versions.find(node.domain());
+        const onnx::OpSchema* schema =
+            version == m_versions.end()
+                ? nullptr
+                : onnx::OpSchemaRegistry::Schema(node.op_type(), version->second, node.domain());
+        if (!schema || !schema->has_type_and_shape_inference_function())
+            return;
+        try {
+            onnx::shape_inference::InferenceContextImpl context(node, m_typePointers, m_data, m_sparse);
+            schema->GetTypeAndShapeInferenceFunction()(context);
+            for (int i = 0; i < node.output_size(); ++i) {
+                const onnx::TypeProto& type = *context.getOutputType(static_cast<std::size_t>(i));
+                if (node.output(i).empty() || type.value_case() == onnx::TypeProto::VALUE_NOT_SET)
+                    continue;
+                m_typePointers[node.output(i)] = &(m_types[node.output(i)] = type);
+                addValue(m_shapes, node.output(i), type);
+            }
+        } catch (const std::exception&) {
+            return; // its shapes stay unknown, which is noted
+        }
+    }
+
+    void addIntegers(const std::string& name, OnnxInteger integers) {
+        onnx::TensorProto& tensor = m_made.emplace_back();
+        tensor.set_name(name);
+        tensor.set_data_type(onnx::TensorProto::INT64);
+        for (const std::int64_t extent : integers.extents)
+            tensor.add_dims(extent);
+        for (const std::int64_t value : integers.values)
+            tensor.add_int64_data(value);
+        m_data[name] = &tensor;
+        m_integers[name] = std::move(integers);
+    }
+
+    onnx::GraphProto& m_graph;
+    OnnxShapes& m_shapes;
+    std::unordered_map<std::string, int> m_versions;
+    std::unordered_map<std::string, onnx::TypeProto> m_types; // whose nodes stay where they are
+    std::unordered_map<std::string, onnx::TypeProto*> m_typePointers;
+    std::unordered_map<std::string, const onnx::TensorProto*> m_data;
+    std::unordered_map<std::string, const onnx::SparseTensorProto*> m_sparse;
+    std::deque<onnx::TensorProto> m_made;
+    OnnxIntegers m_integers;
+};
 
 void noteUnknown(OnnxShapes& shapes, const onnx::GraphProto& graph) {
     std::int64_t unknown = 0;
@@ -200,23 +288,12 @@ Result<OnnxShapes> inferShapes(const OnnxFile& file, std::int64_t sequence) {
         if (const std::string wrong = binder.bind(input); !wrong.empty())
             return badInput(fmt::format("{}: input {}: {}", file.path, input.name().substr(0, 256), wrong));
     }
-    // What was inferred for other sizes would contradict these.
-    graph.clear_value_info();
-    for (onnx::ValueInfoProto& output : *graph.mutable_output())
-        output.mutable_type()->mutable_tensor_type()->clear_shape();
     adaptToLibrary(graph);
-    try {
-        onnx::shape_inference::InferShapes(proto, onnx::OpSchemaRegistry::Instance(),
-                                           onnx::ShapeInferenceOptions(false, 0, true));
-    } catch (const std::exception& error) {
-        shapes.notes.push_back(fmt::format("shape inference stopped: {}", std::string(error.what()).substr(0, 300)));
-    }
-    for (const onnx::ValueInfoProto& value : graph.input())
-        addValue(shapes, value);
-    for (const onnx::ValueInfoProto& value : graph.value_info())
-        addValue(shapes, value);
-    for (const onnx::ValueInfoProto& value : graph.output())
-        addValue(shapes, value);
+    if (const std::int64_t hidden = hideFromInference(proto); hidden > 0)
+        shapes.notes.push_back(fmt::format("{} nodes do not fit their operator or hold subgraphs; their shapes are not "
+                                           "inferred",
+                                           hidden));
+    NodeByNode(proto, shapes).run();
     noteUnknown(shapes, graph);
     return shapes;
 }

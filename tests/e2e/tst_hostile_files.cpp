@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Gives wrong files to the program itself: it must refuse each with exit code 3 within a second and 200 MiB.
+#include "support/HostileFiles.h"
+
+#include <QtTest>
+
+#include <array>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace shardscope;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Outcome {
+    int exitCode = -1;
+    std::string errors;
+    double seconds = 0; ///< of processor time, so that a busy machine does not count
+    std::int64_t residentBytes = 0;
+};
+
+Outcome inspect(const std::string& file) {
+    const std::string program = std::string(SHARDSCOPE_BIN_DIR) + "/shardscope-plan";
+    std::array<int, 2> channel{};
+    if (::pipe2(channel.data(), O_CLOEXEC) != 0)
+        qFatal("no pipe");
+    const pid_t child = ::fork();
+    if (child == 0) {
+        const int nothing = ::open("/dev/null", O_WRONLY);
+        ::dup2(nothing, STDOUT_FILENO);
+        ::dup2(channel[1], STDERR_FILENO);
+        ::execl(program.c_str(), program.c_str(), "inspect", file.c_str(), "--json", nullptr);
+        ::_exit(127);
+    }
+    ::close(channel[1]);
+    Outcome outcome;
+    std::array<char, 4096> buffer{};
+    for (ssize_t count = 0; (count = ::read(channel[0], buffer.data(), buffer.size())) > 0;)
+        outcome.errors.append(buffer.data(), static_cast<std::size_t>(count));
+    ::close(channel[0]);
+    int status = 0;
+    rusage usage{};
+    ::wait4(child, &status, 0, &usage);
+    outcome.exitCode = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    const auto seconds = [](const timeval& time) {
+        return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+    };
+    outcome.seconds = seconds(usage.ru_utime) + seconds(usage.ru_stime);
+    outcome.residentBytes = usage.ru_maxrss * 1024;
+    return outcome;
+}
+
+} // namespace
+
+class tst_hostile_files : public QObject {
+    Q_OBJECT
+
+    QTemporaryDir m_folder;
+
+    void expectRefusal(const test::HostileFile& file) const {
+        const fs::path path = fs::path(m_folder.path().toStdString()) / file.name;
+        std::ofstream(path, std::ios::binary).write(file.bytes.data(), static_cast<std::streamsize>(file.bytes.size()));
+        const Outcome outcome = inspect(path.string());
+        fs::remove(path);
+        QVERIFY2(outcome.exitCode == 3, outcome.errors.c_str());
+        QVERIFY2(outcome.errors.find(file.expected) != std::string::npos ||
+                     outcome.errors.find("without the onnx library") != std::string::npos,
+                 outcome.errors.c_str());
+#ifdef __OPTIMIZE__ // as the program then is as well
+        QVERIFY2(outcome.seconds < 1, std::to_string(outcome.seconds).c_str());
+#endif
+        QVERIFY2(outcome.residentBytes < std::int64_t{200} << 20, std::to_string(outcome.residentBytes).c_str());
+    }
+
+private slots:
+    void everyWrongFileIsRefusedByTheProgram() {
+        const auto files = test::hostileFiles();
+        QVERIFY(files.size() >= 60);
+        for (const test::HostileFile& file : files) {
+            expectRefusal(file);
+            if (QTest::currentTestFailed()) {
+                qWarning("%s: %s", file.name.c_str(), file.what.c_str());
+                return;
+            }
+        }
+    }
+
+    void largeFilesOfNothingTakeNoMemory() {
+        // Headers and documents as large as may be, of the smallest values there are.
+        std::string zeros = "[0";
+        while (zeros.size() < (4U << 20) - 64)
+            zeros += ",0";
+        expectRefusal({"a long list", "config.json", R"({"model_type":"bert","id2label":)" + zeros + "]}", "id2label"});
+        expectRefusal(
+            {"a header of zeros", "x.safetensors", test::withHeader(R"({"a":)" + zeros + "]}"), "out of place"});
+        std::string zero(std::size_t{80} << 20, '\0');
+        zero[3] = 4; // a header of 64 MiB
+        expectRefusal({"a header of zero bytes", "x.safetensors", zero, "must begin with"});
+    }
+};
+
+QTEST_GUILESS_MAIN(tst_hostile_files)
+#include "tst_hostile_files.moc"

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "planner/graph/PaperFamilies.h"
+#include "planner/readers/GraphFile.h"
+#include "planner/readers/Readers.h"
+#include "runtime/contract/Sizing.h"
+
+#include <QtTest>
+
+using namespace shardscope;
+using planner::GraphPointer;
+
+/// Our own graph files, and the networks of the paper.
+class tst_readers_graph_file : public QObject {
+    Q_OBJECT
+
+    QTemporaryDir m_folder;
+
+    GraphPointer writtenAndRead(const planner::Graph& graph, std::int64_t sequence = 0) const {
+        const std::string path = m_folder.path().toStdString() + "/" + graph.name + ".graph.json";
+        if (!contract::writeFileAtomically(path, planner::graphFileText(graph)))
+            qFatal("cannot write");
+        const auto read = planner::openGraph(path, sequence);
+        if (!read)
+            qFatal("%s", read.error().message.c_str());
+        return *read;
+    }
+
+    static void compareOperators(const planner::Graph& first, const planner::Graph& second) {
+        QCOMPARE(second.operators.size(), first.operators.size());
+        const contract::Preset preset = *contract::findPreset("bf16-adam");
+        for (std::size_t i = 0; i < first.operators.size(); ++i) {
+            const contract::Operator& a = first.operators[i];
+            const contract::Operator& b = second.operators[i];
+            QCOMPARE(b.name, a.name);
+            QCOMPARE(b.kind, a.kind);
+            QCOMPARE(b.block, a.block);
+            QCOMPARE(b.blockName, a.blockName);
+            QCOMPARE(b.tiedTo, a.tiedTo);
+            QCOMPARE(b.sharedStorage, a.sharedStorage);
+            QCOMPARE(b.flopsForward, a.flopsForward);
+            QCOMPARE(b.parameters(), a.parameters());
+            QCOMPARE(b.maximumSlices(), a.maximumSlices());
+            QCOMPARE(b.experts, a.experts);
+            QCOMPARE(b.activeExperts, a.activeExperts);
+            for (const bool recomputed : {false, true})
+                QCOMPARE(contract::keptBytes(b, preset, 1, recomputed), contract::keptBytes(a, preset, 1, recomputed));
+        }
+        const auto live = [&](const planner::Graph& graph) {
+            return contract::sizeLive(graph.operators, preset, 2, {true}).total() +
+                   contract::sizeBase(graph.operators, graph.sequence, 2, 1, 4, preset).total();
+        };
+        QCOMPARE(live(second), live(first));
+    }
+
+private slots:
+    void everyBundledGraphSurvives_data() {
+        QTest::addColumn<QString>("name");
+        for (const planner::ZooEntry& entry : planner::bundledGraphs())
+            QTest::newRow(entry.name.c_str()) << QString::fromStdString(entry.name);
+    }
+    void everyBundledGraphSurvives() {
+        QFETCH(QString, name);
+        const GraphPointer graph = *planner::openGraph(name.toStdString());
+        const GraphPointer read = writtenAndRead(*graph);
+        QCOMPARE(read->name, graph->name);
+        QCOMPARE(read->title, graph->title);
+        QCOMPARE(read->family, graph->family);
+        QCOMPARE(read->sequence, graph->sequence);
+        QCOMPARE(read->maximumSequence, graph->maximumSequence);
+        QCOMPARE(read->sha256(), graph->sha256());
+        const auto before = graph->countParameters();
+        const auto after = read->countParameters();
+        QCOMPARE(qint64(after.unique), qint64(before.unique));
+        QCOMPARE(qint64(after.active), qint64(before.active));
+        compareOperators(*graph, *read);
+        if (graph->architecture)
+            QCOMPARE(qint64(writtenAndRead(*graph, 16)->sequence), qint64(16));
+        else
+            QVERIFY(!planner::withSequence(read, 16));
+    }
+
+    void thePapersFamiliesAreMade() {
+        const auto narrow = planner::makePaperFamily({"narrow-deep", 96, {1024}}, 0);
+        QVERIFY(narrow);
+        QCOMPARE((*narrow)->name, std::string("narrow-deep-96x1024"));
+        QCOMPARE((*narrow)->blockCount(), 96);
+        QCOMPARE(qint64((*narrow)->countParameters().unique),
+                 qint64(96) * (12 * 1024 * 1024 + 13 * 1024) + (50257 + 1024 + 2) * qint64(1024));
+        const auto wide = planner::makePaperFamily({"wide-shallow", 0, {}}, 0);
+        QVERIFY(wide);
+        QCOMPARE((*wide)->blockCount(), 4);
+        const auto mixed = planner::makePaperFamily({"inconsistent", 5, {128, 256}, 100, 64}, 32);
+        QVERIFY(mixed);
+        QCOMPARE(qint64((*mixed)->sequence), qint64(32));
+        const auto block = [](qint64 h) { return 12 * h * h + 13 * h; };
+        QCOMPARE(qint64((*mixed)->countParameters().unique),
+                 (100 + 64) * 128 + 2 * block(128) + 128 * 256 + 3 * block(256) + 2 * 256 + 100 * 256);
+        QVERIFY(planner::withSequence(*mixed, 64));
+        compareOperators(**mixed, *writtenAndRead(**mixed));
+    }
+
+    void wrongFamiliesAreRefused_data() {
+        QTest::addColumn<QString>("name");
+        QTest::addColumn<qint64>("layers");
+        QTest::addColumn<QList<qint64>>("hidden");
+        QTest::addColumn<QString>("expected");
+        QTest::newRow("name") << "deep" << qint64(2) << QList<qint64>{64} << "narrow-deep, wide-shallow, inconsistent";
+        QTest::newRow("width") << "narrow-deep" << qint64(2) << QList<qint64>{100} << "multiple of 64";
+        QTest::newRow("widths") << "narrow-deep" << qint64(2) << QList<qint64>{64, 128} << "one width";
+        QTest::newRow("layers") << "inconsistent" << qint64(1) << QList<qint64>{64, 128} << "--layers 1";
+        QTest::newRow("size") << "wide-shallow" << qint64(16384) << QList<qint64>{1048576} << "too large";
+    }
+    void wrongFamiliesAreRefused() {
+        QFETCH(QString, name);
+        QFETCH(qint64, layers);
+        QFETCH(QList<qint64>, hidden);
+        QFETCH(QString, expected);
+        const auto graph = planner::makePaperFamily(
+            {name.toStdString(), layers, std::vector<std::int64_t>(hidden.begin(), hidden.end())}, 0);
+        QVERIFY(!graph);
+        QVERIFY2(graph.error().message.find(expected.toStdString()) != std::string::npos,
+                 graph.error().message.c_str());
+        QVERIFY(graph.error().kind == contract::ErrorKind::Usage);
+    }
+};
+
+QTEST_GUILESS_MAIN(tst_readers_graph_file)
+#include "tst_readers_graph_file.moc"
