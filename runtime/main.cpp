@@ -28,7 +28,10 @@ const CLI::Validator isFinite(
 
 void addRunOptions(CLI::App& command, engine::RunOptions& options) {
     command.add_option("PLAN", options.planPath, "plan file")->required();
-    command.add_option("--data", options.data, "builtin:addition, or a text file or folder, read as bytes")->required();
+    command
+        .add_option("--data", options.data,
+                    "builtin:addition, token ids (*.bin or a folder of them), or a text file or folder, read as bytes")
+        ->required();
     command.add_option("--device", options.device, "cpu or cuda")->capture_default_str();
     command.add_option("--workers", options.workers, "number of ranks (default: the plan's)")
         ->check(CLI::Range(1, 4096));

@@ -16,7 +16,8 @@ using shardscope::testing::TrainerProcess;
 
 namespace {
 
-constexpr int kSteps = 150;
+constexpr int kSteps = 60;
+constexpr int kPatience = 240000; // milliseconds: every checkpoint waits for a disk that others use too
 
 QByteArray finalWeights(const QString& runDirectory) {
     QFile file(runDirectory + QString("/checkpoints/step-%1/model.safetensors").arg(kSteps, 8, 10, QChar('0')));
@@ -38,7 +39,8 @@ QStringList leftovers(const QString& runDirectory) {
 } // namespace
 
 /// Kills at random moments, during checkpoints too: the run ends with the weights of an undisturbed one.
-/// SHARDSCOPE_KILLS sets how many workers and coordinators are killed; SHARDSCOPE_KILL_SEED when.
+/// SHARDSCOPE_KILLS sets how many workers and coordinators are killed (many need QTEST_FUNCTION_TIMEOUT too, in
+/// milliseconds); SHARDSCOPE_KILL_SEED when.
 class KillTest : public QObject {
     Q_OBJECT
 
@@ -62,11 +64,13 @@ private:
     }
     /// Waits until the run is somewhere between its first step and its last.
     bool waitSomewhere(TrainerProcess& trainer) {
-        const auto step = std::uniform_int_distribution<std::int64_t>(1, kSteps - 20)(m_random);
-        const bool there = trainer.waitFor([step](const contract::Event& event) {
-            const auto* body = std::get_if<contract::StepEvent>(&event.body);
-            return body != nullptr && body->step >= step;
-        });
+        const auto step = std::uniform_int_distribution<std::int64_t>(1, kSteps - 15)(m_random);
+        const bool there = trainer.waitFor(
+            [step](const contract::Event& event) {
+                const auto* body = std::get_if<contract::StepEvent>(&event.body);
+                return body != nullptr && body->step >= step;
+            },
+            kPatience);
         QTest::qSleep(std::uniform_int_distribution<int>(0, 20)(m_random));
         return there;
     }
@@ -88,7 +92,7 @@ void KillTest::initTestCase() {
         m_kills = kills;
     if (const int seed = qEnvironmentVariableIntValue("SHARDSCOPE_KILL_SEED", &given); given)
         m_random.seed(static_cast<unsigned>(seed));
-    QCOMPARE(TrainerProcess().run(options("undisturbed")), 0);
+    QCOMPARE(TrainerProcess().run(options("undisturbed"), kPatience), 0);
     m_undisturbed = finalWeights(m_folder.filePath("undisturbed"));
     QVERIFY(!m_undisturbed.isEmpty());
 }
@@ -103,7 +107,7 @@ void KillTest::killedWorkersAreReplaced() {
         const auto pids = trainer.workerPids();
         QCOMPARE(pids.size(), std::size_t{3});
         QCOMPARE(::kill(static_cast<pid_t>(pids[static_cast<std::size_t>(rank)]), SIGKILL), 0);
-        QCOMPARE(trainer.waitForEnd(), 0);
+        QCOMPARE(trainer.waitForEnd(kPatience), 0);
         QVERIFY(testing::waitUntilGone(pids));
         for (const contract::Event& event : trainer.events())
             if (const auto* failure = std::get_if<contract::FailureEvent>(&event.body); failure && failure->first) {
@@ -128,7 +132,7 @@ void KillTest::killedCoordinatorsAreResumed() {
             QCOMPARE(trainer.waitForEnd(20000), -1);
         }
         QVERIFY(testing::waitUntilGone(pids)); // no worker outlives it
-        QCOMPARE(TrainerProcess().run(options(name) + QStringList{"--resume"}), 0);
+        QCOMPARE(TrainerProcess().run(options(name) + QStringList{"--resume"}, kPatience), 0);
         QVERIFY2(finalWeights(m_folder.filePath(name)) == m_undisturbed, qPrintable(name));
         QCOMPARE(leftovers(m_folder.filePath(name)), QStringList());
     }
