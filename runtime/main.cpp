@@ -3,6 +3,7 @@
 #include "runtime/launch/Coordinator.h"
 #include "runtime/launch/Measure.h"
 #include "runtime/launch/RunOptions.h"
+#include "runtime/launch/Sample.h"
 #include "runtime/launch/Show.h"
 #include "runtime/launch/Worker.h"
 
@@ -27,7 +28,10 @@ const CLI::Validator isFinite(
 
 void addRunOptions(CLI::App& command, engine::RunOptions& options) {
     command.add_option("PLAN", options.planPath, "plan file")->required();
-    command.add_option("--data", options.data, "builtin:addition, or a text file or folder, read as bytes")->required();
+    command
+        .add_option("--data", options.data,
+                    "builtin:addition, token ids (*.bin or a folder of them), or a text file or folder, read as bytes")
+        ->required();
     command.add_option("--device", options.device, "cpu or cuda")->capture_default_str();
     command.add_option("--workers", options.workers, "number of ranks (default: the plan's)")
         ->check(CLI::Range(1, 4096));
@@ -38,6 +42,8 @@ void addRunOptions(CLI::App& command, engine::RunOptions& options) {
         ->check(CLI::Range(0LL, 1LL << 53))
         ->capture_default_str();
     command.add_option("--run-dir", options.runDirectory, "folder of the run (default: ./runs/NAME-TIME)");
+    command.add_option("--init", options.init,
+                       "weights to begin with: a .safetensors file or a Hugging Face folder (default: random)");
     command.add_flag("--resume", options.resume, "go on from the newest checkpoint in the run folder");
     command.add_option("--checkpoint-every", options.checkpointEvery, "steps between checkpoints (0: at the end only)")
         ->check(CLI::Range(0, 1000000000))
@@ -66,6 +72,8 @@ int main(int argc, char** argv) {
     CLI::App* const run =
         app.add_subcommand("run", "coordinator and workers on this machine; telemetry on standard output");
     addRunOptions(*run, runOptions);
+    run->add_option("--book", runOptions.book,
+                    "folder of plan-W.json: a restart goes on with the plan for fewer workers W");
     run->add_option("--max-restarts", runOptions.maxRestarts, "restarts from the last checkpoint after a failure")
         ->check(CLI::Range(0, 1000000))
         ->capture_default_str();
@@ -86,6 +94,21 @@ int main(int argc, char** argv) {
     show->add_option("RUN_DIR", showOptions.runDirectory, "folder of the run")->required();
     show->add_flag("--json", showOptions.json, "print the summary as JSON");
 
+    engine::SampleOptions sampleOptions;
+    CLI::App* const sample = app.add_subcommand("sample", "continues a text with the weights of the latest checkpoint");
+    sample->add_option("RUN_DIR", sampleOptions.runDirectory, "folder of the run")->required();
+    sample->add_option("--prompt", sampleOptions.prompt, "text to continue")->required();
+    sample->add_option("--tokens", sampleOptions.tokens, "how many tokens")
+        ->check(CLI::Range(0, 1000000))
+        ->capture_default_str();
+    sample->add_option("--temperature", sampleOptions.temperature, "0: always the most likely token")
+        ->check(CLI::Range(0.0, 100.0) & isFinite)
+        ->capture_default_str();
+    sample->add_option("--seed", sampleOptions.seed, "of the choice of tokens")
+        ->check(CLI::Range(0LL, 1LL << 53))
+        ->capture_default_str();
+    sample->add_flag("--json", sampleOptions.json, "print step, prompt and text as JSON");
+
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
@@ -95,7 +118,9 @@ int main(int argc, char** argv) {
         return engine::runCoordinator(runOptions);
     if (worker->parsed())
         return engine::runWorker(workerOptions);
-    const auto done = measure->parsed() ? engine::runMeasure(measureOptions) : engine::runShow(showOptions);
+    const auto done = measure->parsed()  ? engine::runMeasure(measureOptions)
+                      : sample->parsed() ? engine::runSample(sampleOptions)
+                                         : engine::runShow(showOptions);
     if (!done) {
         std::fprintf(stderr, "shardscope-train: %s\n", done.error().message.c_str());
         return contract::exitCode(done.error().kind);

@@ -3,6 +3,7 @@
 
 #include "runtime/data/AdditionData.h"
 #include "runtime/data/TextData.h"
+#include "runtime/data/TokenData.h"
 
 #include <fmt/format.h>
 
@@ -10,6 +11,8 @@ namespace shardscope::engine {
 
 contract::Result<std::unique_ptr<Dataset>> openDataset(const std::string& name, std::uint64_t seed,
                                                        std::int64_t sequence, std::int64_t vocabulary) {
+    if (TokenData::isTokenData(name))
+        return TokenData::open(name, seed, sequence, vocabulary);
     constexpr std::int64_t kByteIds = 256;
     if (vocabulary < kByteIds)
         return contract::badInput(fmt::format("plan: graph.architecture.vocabulary is {}; text without a tokenizer is "

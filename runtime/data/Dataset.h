@@ -36,8 +36,8 @@ public:
     }
 };
 
-/// `name` is "builtin:addition" or the path of a file or folder, read as bytes. Errors: BadInput, when there is no such
-/// path, too little text, or `vocabulary` cannot hold byte ids.
+/// `name` is "builtin:addition", the path of token ids (see TokenData), or that of a file or folder, read as bytes.
+/// Errors: BadInput, when there is no such path, too little text, or `vocabulary` cannot hold byte ids.
 contract::Result<std::unique_ptr<Dataset>> openDataset(const std::string& name, std::uint64_t seed,
                                                        std::int64_t sequence, std::int64_t vocabulary);
 

@@ -246,19 +246,20 @@ bool Executor::clip() {
 /// Whether the step may change the weights. Every rank comes to the same end; the one whose loss broke says so of
 /// itself, the others of it.
 contract::Result<void> Executor::checkFinite(double wholeSquares) {
+    const std::int64_t step = m_step;
     if (const double broken = m_scalars[kBrokenLosses]; broken > 0) {
         m_phase = "loss";
         if (!std::isfinite(m_loss.loss))
-            return contract::runFailed(fmt::format("the loss of step {} is {} on this rank", m_step, m_loss.loss));
+            return contract::runFailed(fmt::format("the loss of step {} is {} on this rank", step, m_loss.loss));
         return contract::runFailed(broken > 1
-                                       ? fmt::format("the losses of step {} are not finite on {} ranks", m_step, broken)
-                                       : fmt::format("the loss of step {}: rank {} has one that is not finite", m_step,
+                                       ? fmt::format("the losses of step {} are not finite on {} ranks", step, broken)
+                                       : fmt::format("the loss of step {}: rank {} has one that is not finite", step,
                                                      static_cast<int>(m_scalars[kBrokenRanks])));
     }
     if (const double squares = wholeSquares + m_scalars[kSquares]; !std::isfinite(squares)) {
         m_phase = "gradient norm";
         return contract::runFailed(
-            fmt::format("the gradient norm of step {} is {}; the losses are finite", m_step, std::sqrt(squares)));
+            fmt::format("the gradient norm of step {} is {}; the losses are finite", step, std::sqrt(squares)));
     }
     return {};
 }
@@ -392,6 +393,35 @@ contract::Result<StepOutcome> Executor::runStep(std::int64_t step, std::int64_t 
     return m_outcome;
 }
 
+contract::Result<void> Executor::runForward() {
+    // Gathers that it issued for the backward pass are awaited and forgotten.
+    for (std::size_t i = 0; m_setup.program.instructions[i].code != StepCode::Loss; ++i) {
+        const StepInstruction& instruction = m_setup.program.instructions[i];
+        begin(i);
+        if (instruction.code == StepCode::Gather) {
+            takeSlot(instruction.slot);
+            post(instruction);
+        } else if (instruction.code == StepCode::Forward && !runCompute(i)) {
+            return tl::unexpected(failure());
+        }
+    }
+    m_current = kIdle;
+    if (auto drained = awaitLane(); !drained)
+        return drained;
+    for (std::int32_t slot = 0; slot < m_setup.program.slotCount; ++slot)
+        giveBackSlot(slot);
+    return {};
+}
+
+contract::Result<std::vector<float>> Executor::predict(std::int64_t position) {
+    for (std::int64_t i = 0; i < m_setup.training.microBatch; ++i)
+        m_data.heldOutSample(0, m_decoder->takeTokens() + i * m_setup.training.sequence,
+                             m_decoder->takeTargets() + i * m_setup.training.sequence);
+    if (auto forward = runForward(); !forward)
+        return tl::unexpected(forward.error());
+    return m_decoder->takeLogits(position);
+}
+
 contract::Result<Evaluation> Executor::evaluate(std::int64_t samples) {
     const std::int64_t microBatch = m_setup.training.microBatch;
     const std::int64_t sequence = m_setup.training.sequence;
@@ -407,22 +437,8 @@ contract::Result<Evaluation> Executor::evaluate(std::int64_t samples) {
             if (mine + i >= samples)
                 std::fill_n(targets + i * sequence, sequence, kIgnoredTarget);
         }
-        // The program up to its loss. Gathers that it issued for the backward pass are awaited and forgotten.
-        for (std::size_t i = 0; m_setup.program.instructions[i].code != StepCode::Loss; ++i) {
-            const StepInstruction& instruction = m_setup.program.instructions[i];
-            begin(i);
-            if (instruction.code == StepCode::Gather) {
-                takeSlot(instruction.slot);
-                post(instruction);
-            } else if (instruction.code == StepCode::Forward && !runCompute(i)) {
-                return tl::unexpected(failure());
-            }
-        }
-        m_current = kIdle;
-        if (auto drained = awaitLane(); !drained)
-            return tl::unexpected(drained.error());
-        for (std::int32_t slot = 0; slot < m_setup.program.slotCount; ++slot)
-            giveBackSlot(slot);
+        if (auto forward = runForward(); !forward)
+            return tl::unexpected(forward.error());
         const LossSum sum = m_decoder->evaluate(correct);
         sums[0] += sum.loss;
         sums[1] += static_cast<double>(sum.tokens);

@@ -56,6 +56,8 @@ public:
     contract::Result<StepOutcome> runStep(std::int64_t step, std::int64_t steps, bool stopRequested, bool traced);
     /// Loss and exact matches over the first `samples` held-out samples.
     contract::Result<Evaluation> evaluate(std::int64_t samples);
+    /// The logits (V) that follow token `position` of the first held-out sample.
+    contract::Result<std::vector<float>> predict(std::int64_t position);
     /// Runs something on the communication thread and waits for it.
     contract::Result<void> onLane(std::function<contract::Result<void>(Ring&)> errand);
     /// The same without waiting; finish with awaitLane().
@@ -90,6 +92,8 @@ private:
     contract::Result<void> handle(const Lane::Job& job);
 
     bool run(std::size_t instruction, std::int64_t microStep);
+    /// The program up to its loss, on what the caller put into tokens and targets.
+    contract::Result<void> runForward();
     bool runCompute(std::size_t instruction);
     void load(std::int64_t microStep);
     bool clip();
@@ -131,7 +135,7 @@ private:
     std::atomic<double> m_longestStep{0};
 
     // The step being run.
-    std::int64_t m_step = 0;
+    std::atomic<std::int64_t> m_step{0};
     std::int64_t m_steps = 0;
     bool m_stopRequested = false;
     LossSum m_loss;

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace shardscope::engine {
 
@@ -136,6 +137,27 @@ contract::Result<PlanSetup> preparePlan(const contract::Plan& plan, const SetupR
     setup.table = plan.buffers;
     // What the arenas are predicted to take; the reserve for others is no part of what is measured.
     setup.predicted = plan.buffers.ledger();
+    return setup;
+}
+
+contract::Result<PlanSetup> prepareSampling(const contract::Plan& plan) {
+    if (auto runnable = checkRunnable(plan); !runnable)
+        return tl::unexpected(runnable.error());
+    PlanSetup setup;
+    setup.architecture = *plan.graph.architecture;
+    setup.graphSha256 = plan.graph.sha256;
+    setup.training = plan.training;
+    setup.training.microBatch = setup.training.accumulate = setup.training.globalBatch = 1;
+    setup.preset = *contract::findPreset(plan.training.precision);
+    auto operators = contract::lowerArchitecture(setup.architecture, setup.training.sequence);
+    if (!operators)
+        return tl::unexpected(operators.error());
+    setup.operators = std::move(*operators);
+    setup.decisions.resize(setup.operators.size());
+    setup.program = contract::buildStepProgram(setup.operators, setup.decisions, setup.prefetchDepth);
+    setup.table = contract::buildBufferTable(
+        {setup.operators, setup.decisions, 1, 1, setup.preset, setup.training, setup.prefetchDepth}, setup.program);
+    setup.predicted = setup.table.ledger();
     return setup;
 }
 

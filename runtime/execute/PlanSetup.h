@@ -39,4 +39,8 @@ struct SetupRequest {
 /// Errors: BadInput, naming the field of the plan that this runtime cannot run, or the buffer that is too small.
 contract::Result<PlanSetup> preparePlan(const contract::Plan& plan, const SetupRequest& request);
 
+/// The plan's network on one rank, one sequence at a time, with everything in place: to compute with its weights.
+/// Errors: BadInput, naming the field of the plan that this runtime cannot run.
+contract::Result<PlanSetup> prepareSampling(const contract::Plan& plan);
+
 } // namespace shardscope::engine

@@ -52,6 +52,9 @@ private:
 
     contract::Result<void> start() {
         m_executor.initialize(m_seed);
+        if (m_request.initialWeights != nullptr && !m_request.resumeFrom)
+            if (auto loaded = loadInitialWeights(m_executor, m_setup, *m_request.initialWeights); !loaded)
+                return loaded;
         if (!m_request.resume)
             return {};
         const std::optional<FoundCheckpoint>& found = m_request.resumeFrom;

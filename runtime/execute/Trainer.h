@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/execute/Checkpoint.h"
+#include "runtime/execute/InitialWeights.h"
 #include "runtime/execute/TrainingListener.h"
 
 #include <atomic>
@@ -17,8 +18,9 @@ struct TrainingRequest {
     std::uint64_t seed = 1;
     std::string runDirectory;
     bool resume = false;
-    std::optional<FoundCheckpoint> resumeFrom; ///< nothing: there is none
-    std::vector<std::string> passedOver;       ///< why newer checkpoints are not the one to resume from
+    std::optional<FoundCheckpoint> resumeFrom;   ///< nothing: there is none
+    const WeightFiles* initialWeights = nullptr; ///< to begin with, unless there is a checkpoint
+    std::vector<std::string> passedOver;         ///< why newer checkpoints are not the one to resume from
     std::int64_t checkpointsKept = kCheckpointsKept;
     std::int64_t checkpointEvery = 0; ///< 0: only when the run is stopped or done
     std::int64_t evaluateEvery = 25;

@@ -7,9 +7,12 @@
 #include "runtime/contract/Telemetry.h"
 #include "runtime/data/Dataset.h"
 #include "runtime/device/HostMemory.h"
+#include "runtime/execute/InitialWeights.h"
 #include "runtime/execute/PlanSetup.h"
 #include "runtime/launch/FirstCause.h"
+#include "runtime/launch/PlanBook.h"
 #include "runtime/launch/Rendezvous.h"
+#include "runtime/launch/RunDirectory.h"
 #include "runtime/launch/TelemetryWriter.h"
 #include "runtime/launch/WorkerProcess.h"
 
@@ -61,9 +64,9 @@ public:
 private:
     enum class Outcome { Done, Stopped, Failed };
 
+    contract::Result<void> checkInit() const;
     contract::Result<void> openRunDirectory();
-    /// A fresh run needs a folder without one; a resumed one the same data and seed.
-    contract::Result<void> checkRunDirectory() const;
+    contract::Result<void> prepareRestart();
     contract::Result<void> startWorkers();
     Outcome superviseWorkers();
     void readStreams();
@@ -115,6 +118,8 @@ contract::Result<void> Coordinator::prepare() {
             openDataset(m_options.data, m_options.seed, m_setup.training.sequence, m_setup.architecture.vocabulary);
         !data)
         return tl::unexpected(data.error());
+    if (auto checked = checkInit(); !checked)
+        return checked;
     const std::int64_t needed = m_setup.table.totalBytes() * m_setup.ranks;
     if (const std::int64_t available = availableMemoryBytes(); needed > available)
         return contract::runFailed(
@@ -133,42 +138,13 @@ contract::Result<void> Coordinator::prepare() {
     return openRunDirectory();
 }
 
-contract::Result<void> Coordinator::checkRunDirectory() const {
-    namespace fs = std::filesystem;
-    const fs::path folder = m_options.runDirectory;
-    const std::string settings = (folder / "run.json").string();
-    const bool holdsRun = fs::exists(folder / "run.ndjson") || fs::exists(folder / "checkpoints");
-    if (!m_options.resume) {
-        // Forgetting one option must not cost a training run.
-        if (holdsRun)
-            return contract::usageError(fmt::format(
-                "--run-dir \"{}\": holds an earlier run; add --resume to go on with it, or name another folder",
-                m_options.runDirectory));
-        return contract::writeFileAtomically(
-            settings, contract::OrderedJson{{"data", m_options.data}, {"seed", m_options.seed}}.dump(
-                          2, ' ', false, contract::OrderedJson::error_handler_t::replace) +
-                          "\n");
-    }
-    if (!holdsRun)
-        return contract::badInput(fmt::format("--run-dir \"{}\": holds no run to resume", m_options.runDirectory));
-    if (!fs::exists(settings))
-        return {}; // started under another launcher
-    const auto document = contract::readJsonFile(settings, 1 << 20);
-    if (!document)
-        return tl::unexpected(document.error());
-    const contract::JsonCursor root(*document, settings);
-    const std::string data = root.at("data").text();
-    const std::int64_t seed = root.at("seed").integer();
-    if (root.failed())
-        return root.error();
-    if (data != m_options.data)
-        return contract::usageError(
-            fmt::format("--data \"{}\": the run to resume was started with --data \"{}\"", m_options.data, data));
-    const RunOptions defaults;
-    if (m_options.seed != defaults.seed && static_cast<std::int64_t>(m_options.seed) != seed)
-        return contract::usageError(
-            fmt::format("--seed {}: the run to resume was started with --seed {}", m_options.seed, seed));
-    return {};
+contract::Result<void> Coordinator::checkInit() const {
+    if (m_options.init.empty())
+        return {};
+    const auto files = WeightFiles::open(m_options.init);
+    if (!files)
+        return tl::unexpected(files.error());
+    return checkInitialWeights(m_setup, *files);
 }
 
 contract::Result<void> Coordinator::openRunDirectory() {
@@ -180,7 +156,7 @@ contract::Result<void> Coordinator::openRunDirectory() {
         return contract::runFailed(
             fmt::format("--run-dir \"{}\": cannot be created: {}", m_options.runDirectory, error.message()));
     m_options.runDirectory = folder.string();
-    if (auto checked = checkRunDirectory(); !checked)
+    if (auto checked = checkRunDirectory(m_options); !checked)
         return checked;
     m_planCopy = (folder / "plan.json").string();
     if (auto copied = contract::writeFileAtomically(m_planCopy, m_planText); !copied)
@@ -389,21 +365,43 @@ int Coordinator::run() {
                      static_cast<long long>(verdict.first.step), verdict.first.phase.c_str());
         if (attempt >= m_options.maxRestarts || stopSignals > 0)
             return finish(outcome);
-        // What the next attempt needs is what a start needs, and the newest checkpoint.
-        m_options.resume = true;
-        m_cause = {};
-        m_failedAt = 0;
-        m_lastStep = m_checkpointStep;
-        const int port = m_server->port();
-        m_server.reset();
-        auto server = KeyValueServer::listen("127.0.0.1", requestedPort().value_or(0) == 0 ? 0 : port);
-        if (!server) {
-            m_failureReason = server.error().message;
+        if (auto prepared = prepareRestart(); !prepared) {
+            m_failureReason = prepared.error().message;
             return finish(outcome);
         }
-        m_server = std::move(*server);
         emit(-1, contract::RestartEvent{m_checkpointStep, attempt + 1, static_cast<std::int32_t>(m_setup.ranks)});
     }
+}
+
+/// What the next attempt needs is what a start needs, and the newest checkpoint; with a book, the plan for fewer
+/// workers.
+contract::Result<void> Coordinator::prepareRestart() {
+    m_options.resume = true;
+    m_cause = {};
+    m_failedAt = 0;
+    m_lastStep = m_checkpointStep;
+    if (!m_options.book.empty()) {
+        std::vector<std::string> skipped;
+        auto page = findSmallerPlan(m_options, m_setup, skipped);
+        for (const std::string& reason : skipped)
+            log("warning", "plan passed over: " + reason);
+        if (page) {
+            if (auto copied = contract::writeFileAtomically(m_planCopy, page->text); !copied)
+                return copied;
+            m_setup = std::move(page->setup);
+            log("info", fmt::format("going on with {} workers as {} says", m_setup.ranks, page->path));
+        } else {
+            log("warning", fmt::format("--book \"{}\": holds no plan for fewer than {} workers; going on as before",
+                                       m_options.book, m_setup.ranks));
+        }
+    }
+    const int port = m_server->port();
+    m_server.reset();
+    auto server = KeyValueServer::listen("127.0.0.1", requestedPort().value_or(0) == 0 ? 0 : port);
+    if (!server)
+        return tl::unexpected(server.error());
+    m_server = std::move(*server);
+    return {};
 }
 
 int Coordinator::finish(Outcome outcome) {

@@ -15,6 +15,8 @@ struct RunOptions {
     std::string planPath;
     std::string data;
     std::string device = "cpu";
+    std::string init;         ///< weights to begin with: a .safetensors file or a Hugging Face folder
+    std::string book;         ///< folder of plans for fewer workers
     std::string runDirectory; ///< empty: ./runs/NAME-TIME
     std::int64_t steps = 200;
     std::uint64_t seed = 1;

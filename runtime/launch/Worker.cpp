@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <signal.h>
 #include <unistd.h>
 
@@ -95,6 +96,14 @@ private:
         request.checkpointsKept = m_options.checkpointsKept;
         if (m_options.resume)
             request.resumeFrom = findCheckpoint(m_setup, m_options.runDirectory, request.passedOver);
+        std::optional<WeightFiles> initial;
+        if (!m_options.init.empty() && !request.resumeFrom) {
+            auto files = WeightFiles::open(m_options.init);
+            if (!files)
+                return tl::unexpected(files.error());
+            initial = std::move(*files);
+            request.initialWeights = &*initial;
+        }
         if (request.resumeFrom) // the seed is part of the data position
             request.seed = request.resumeFrom->state.seed;
         auto data =

@@ -134,13 +134,24 @@ LossSum Decoder::evaluate(std::vector<bool>& correct) {
     correct.resize(static_cast<std::size_t>(m_tokens));
     for (std::int64_t t = 0; t < m_tokens; ++t)
         correct[static_cast<std::size_t>(t)] = marks[t] > 0;
+    endForward();
+    return sum;
+}
+
+std::vector<float> Decoder::takeLogits(std::int64_t token) {
+    const float* const row = taken(m_logits) + token * m_architecture.vocabulary;
+    std::vector<float> logits(row, row + m_architecture.vocabulary);
+    endForward();
+    return logits;
+}
+
+void Decoder::endForward() {
     for (const BufferId id : {m_losses, m_targets, m_tokenIds, m_logits})
         m_pool.giveBack(id);
     for (const Buffers& b : m_buffers)
         for (const BufferId id : {b.input, b.statistics, b.preActivation, b.output, b.logsumexp})
             if (id != kNoBuffer)
                 m_pool.giveBack(id);
-    return sum;
 }
 
 void Decoder::computeLinear(const Buffers& b, const PartAccess& access, std::int64_t inputs, std::int64_t outputs,

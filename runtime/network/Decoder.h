@@ -42,6 +42,8 @@ public:
     LossSum loss();
     /// Loss and, per token, whether the target has the largest logit; ends a forward pass that no backward follows.
     LossSum evaluate(std::vector<bool>& correct);
+    /// The logits (V) of one token; ends a forward pass that no backward follows.
+    std::vector<float> takeLogits(std::int64_t token);
 
 protected:
     Decoder(const contract::Architecture& architecture, const std::vector<contract::Operator>& operators,
@@ -95,6 +97,7 @@ protected:
 
 private:
     void resolveBuffers(const std::vector<contract::OperatorDecision>& decisions);
+    void endForward();
     BufferId activation(std::size_t op, const char* suffix, bool recomputed) const;
 
     std::vector<Buffers> m_buffers;

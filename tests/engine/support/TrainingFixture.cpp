@@ -6,13 +6,16 @@
 
 #include <QtTest/QtTest>
 
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 
 namespace shardscope::testing {
 
-contract::Result<void> runRanks(const contract::Plan& plan, std::uint64_t seed, const RankBody& body) {
+contract::Result<void> runRanks(const contract::Plan& plan, std::uint64_t seed, const RankBody& body,
+                                const engine::Dataset* given) {
     const auto setup = engine::preparePlan(plan, {});
     if (!setup)
         return tl::unexpected(setup.error());
@@ -30,11 +33,15 @@ contract::Result<void> runRanks(const contract::Plan& plan, std::uint64_t seed, 
         auto group = engine::Group::connect(address);
         if (!group)
             return tl::unexpected(group.error());
-        auto data =
-            engine::openDataset("builtin:addition", seed, plan.training.sequence, setup->architecture.vocabulary);
-        if (!data)
-            return tl::unexpected(data.error());
-        auto executor = engine::Executor::create(*setup, **group, **data);
+        std::unique_ptr<engine::Dataset> addition;
+        if (given == nullptr) {
+            auto data =
+                engine::openDataset("builtin:addition", seed, plan.training.sequence, setup->architecture.vocabulary);
+            if (!data)
+                return tl::unexpected(data.error());
+            addition = std::move(*data);
+        }
+        auto executor = engine::Executor::create(*setup, **group, given != nullptr ? *given : *addition);
         if (!executor)
             return tl::unexpected(executor.error());
         (*executor)->initialize(seed);

@@ -12,8 +12,10 @@ namespace shardscope::testing {
 
 /// Called on each rank's thread with its executor; returns what the rank has to say.
 using RankBody = std::function<contract::Result<void>(engine::Executor&, const engine::PlanSetup&)>;
-/// Runs the ranks of a plan as threads of this process, connected as in a real run. Returns the first failure.
-contract::Result<void> runRanks(const contract::Plan& plan, std::uint64_t seed, const RankBody& body);
+/// Runs the ranks of a plan as threads of this process, connected as in a real run, on builtin:addition unless there is
+/// other `data`. Returns the first failure.
+contract::Result<void> runRanks(const contract::Plan& plan, std::uint64_t seed, const RankBody& body,
+                                const engine::Dataset* data = nullptr);
 
 /// Outcomes of `steps` steps on builtin:addition, as seen by rank 0.
 std::vector<engine::StepOutcome> trainOutcomes(const contract::Plan& plan, std::int64_t steps, std::uint64_t seed = 7);
