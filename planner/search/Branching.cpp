@@ -12,8 +12,6 @@ namespace {
 
 /// So many bundles outside blocks are given an option.
 constexpr std::size_t kPivots = 2;
-/// Beyond so many combinations of the smaller groups' recomputed blocks only the larger groups are split.
-constexpr std::int64_t kMaximumCombinations = 256;
 
 class Brancher {
 public:
@@ -24,9 +22,14 @@ public:
     std::vector<Branch> run() {
         choosePivots();
         chooseSplits();
-        m_relaxation = BlockRelaxation::createSplit(m_table, m_limits.live, m_limits.slot, m_without, m_split);
-        if (!m_relaxation)
-            return {};
+        // With the first k groups taken apart and the others still open.
+        for (std::size_t k = 0; k <= m_split.size(); ++k) {
+            const std::vector<std::size_t> apart(m_split.begin(), m_split.begin() + static_cast<std::ptrdiff_t>(k));
+            m_relaxations.push_back(
+                BlockRelaxation::createSplit(m_table, m_limits.live, m_limits.slot, m_without, apart));
+            if (!m_relaxations.back())
+                return {};
+        }
         Branch root;
         root.recomputed.assign(m_table.groups().size(), Branch::kOpen);
         std::vector<Branch> open{root};
@@ -42,19 +45,9 @@ public:
             }
             open = std::move(next);
         }
-        // With recomputation still open the bounds are weaker, but there are few of them.
-        const auto whole = BlockRelaxation::create(m_table, m_limits.live, m_limits.slot, m_without);
         for (const Branch& branch : open) {
-            const std::int64_t bound = whole->knapsack().lowerBound(m_limits.capacity - branch.bytes);
-            if (bound >= kInfeasibleTime || !m_interesting(branch.bound + bound))
-                continue;
-            if (m_split.empty()) {
-                m_branches.push_back(branch);
-                m_branches.back().bound += bound;
-                m_branches.back().multiplier = whole->knapsack().multiplier(m_limits.capacity - branch.bytes);
-            } else {
-                splitRest(branch, 1);
-            }
+            if (std::optional<Branch> at = bounded(branch, 0); at && m_interesting(at->bound))
+                m_split.empty() ? m_branches.push_back(std::move(*at)) : split(branch, 0);
         }
         std::stable_sort(m_branches.begin(), m_branches.end(),
                          [](const Branch& a, const Branch& b) { return a.bound < b.bound; });
@@ -100,21 +93,13 @@ private:
         }
         std::stable_sort(m_split.begin(), m_split.end(),
                          [&](std::size_t a, std::size_t b) { return groups[a].count > groups[b].count; });
-        std::int64_t combinations = 1;
-        for (std::size_t i = 1; i < m_split.size(); ++i) {
-            combinations *= groups[m_split[i]].count + 1;
-            if (combinations > kMaximumCombinations) {
-                m_split.resize(i);
-                break;
-            }
-        }
     }
 
-    std::optional<Branch> bounded(Branch branch, std::int32_t recomputed) const {
-        branch.recomputed[m_split.front()] = recomputed;
+    /// The branch with its bound when the first `depth` groups are given; nothing when it cannot be.
+    std::optional<Branch> bounded(Branch branch, std::size_t depth) const {
         Slope multiplier;
         const std::int64_t bound =
-            m_relaxation->splitBound(m_limits.capacity - branch.bytes, branch.recomputed, multiplier);
+            m_relaxations[depth]->splitBound(m_limits.capacity - branch.bytes, branch.recomputed, multiplier);
         if (bound >= kInfeasibleTime)
             return std::nullopt;
         branch.bound += bound;
@@ -122,39 +107,38 @@ private:
         return branch;
     }
 
-    /// Gives the numbers of the smaller groups one after the other, then walks over those of the largest.
-    void splitRest(const Branch& branch, std::size_t next) {
-        if (next < m_split.size()) {
-            const std::size_t group = m_split[next];
-            for (std::int32_t n = 0; n <= m_table.groups()[group].count; ++n) {
-                Branch longer = branch;
-                longer.recomputed[group] = n;
-                splitRest(longer, next + 1);
-            }
-            return;
-        }
-        // The bound is convex in the number, and what fits is an end of the range: more recomputation, fewer bytes.
-        const std::int32_t count = m_table.groups()[m_split.front()].count;
+    /// Gives the number of recomputed blocks of one group after the other.
+    void split(const Branch& branch, std::size_t depth) {
+        const std::size_t group = m_split[depth];
+        const std::int32_t count = m_table.groups()[group].count;
+        const auto with = [&](std::int32_t n) {
+            Branch longer = branch;
+            longer.recomputed[group] = n;
+            return longer;
+        };
         const auto value = [&](std::int32_t n) {
-            const std::optional<Branch> at = bounded(branch, n);
+            const std::optional<Branch> at = bounded(with(n), depth + 1);
             return at ? at->bound : kInfeasibleTime;
         };
+        // The bound is convex in the number; where nothing fits, more blocks must be recomputed.
         std::int32_t low = 0, high = count;
         while (low < high) {
             const std::int32_t middle = low + (high - low) / 2;
             const std::int64_t here = value(middle);
-            // Where nothing fits, more blocks must be recomputed.
             if (here >= kInfeasibleTime || value(middle + 1) < here)
                 low = middle + 1;
             else
                 high = middle;
         }
         const auto take = [&](std::int32_t n) {
-            std::optional<Branch> at = bounded(branch, n);
+            std::optional<Branch> at = bounded(with(n), depth + 1);
             // Bounds are rounded up by less than a picosecond, which may hide where they fall: allow for it.
             if (!at || !m_interesting(at->bound - count - 1))
                 return false;
-            m_branches.push_back(std::move(*at));
+            if (depth + 1 == m_split.size())
+                m_branches.push_back(std::move(*at));
+            else
+                split(with(n), depth + 1);
             return true;
         };
         if (!take(low))
@@ -171,7 +155,7 @@ private:
     std::vector<Pivot> m_pivots;
     std::vector<std::size_t> m_without;
     std::vector<std::size_t> m_split;
-    std::shared_ptr<const BlockRelaxation> m_relaxation;
+    std::vector<std::shared_ptr<const BlockRelaxation>> m_relaxations; ///< [groups taken apart]
     std::vector<Branch> m_branches;
 };
 
