@@ -91,9 +91,11 @@ GroupTable BatchTable::makeGroup(const BundleGroup& group) const {
             }
             options.push_back(option);
         }
-        std::sort(options.begin(), options.end(), [](const UnitOption& a, const UnitOption& b) {
+        const auto order = [](const UnitOption& a, const UnitOption& b) {
             return std::tie(a.bytes, a.placement) < std::tie(b.bytes, b.placement);
-        });
+        };
+        if (!std::is_sorted(options.begin(), options.end(), order)) // they are, unless storages are shared
+            std::sort(options.begin(), options.end(), order);
         table.units.push_back(std::move(options));
         for (const std::int32_t c : unit.classes) {
             for (const bool recompute : {false, true})

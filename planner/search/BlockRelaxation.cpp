@@ -42,15 +42,17 @@ struct BlockRelaxation::Builder {
         return !hull.empty();
     }
 
+    /// `ways`: null where nobody will ask for choices.
     bool addSeparate(const GroupTable& group, bool recompute, std::vector<KnapsackOption>& options,
-                     std::vector<Way>& ways) {
+                     std::vector<Way>* ways) {
         Way way{recompute, BundleChoice::kSeparate, options.size(), {}, {}};
         KnapsackOption sum{group.kept[recompute], 0};
         edges.clear();
         for (std::size_t u = 0; u < group.units.size(); ++u) {
             if (!buildHull(group.units[u], recompute))
                 return false;
-            way.start.push_back(hull.front()->placement);
+            if (ways != nullptr)
+                way.start.push_back(hull.front()->placement);
             sum.bytes += hull.front()->bytes;
             sum.time += hull.front()->time[recompute];
             for (std::size_t i = 1; i < hull.size(); ++i)
@@ -66,26 +68,29 @@ struct BlockRelaxation::Builder {
             sum.bytes += edge.bytes;
             sum.time -= edge.time;
             options.push_back(sum);
-            way.moves.push_back(edge.move);
+            if (ways != nullptr)
+                way.moves.push_back(edge.move);
         }
-        ways.push_back(std::move(way));
+        if (ways != nullptr)
+            ways->push_back(std::move(way));
         return true;
     }
 
     void addWays(const GroupTable& group, bool recompute, std::vector<KnapsackOption>& options,
-                 std::vector<Way>& ways) {
+                 std::vector<Way>* ways) {
         if (group.separateAllowed)
             addSeparate(group, recompute, options, ways);
         for (std::size_t v = 0; v < group.variants.size(); ++v) {
             const VariantOption& variant = group.variants[v];
             if (variant.slot > slot)
                 continue;
-            ways.push_back({recompute, static_cast<std::int32_t>(v), options.size(), {}, {}});
+            if (ways != nullptr)
+                ways->push_back({recompute, static_cast<std::int32_t>(v), options.size(), {}, {}});
             options.push_back({group.kept[recompute] + variant.bytes, variant.time[recompute]});
         }
     }
 
-    void addGroup(const GroupTable& group, std::vector<KnapsackOption>& options, std::vector<Way>& ways) {
+    void addGroup(const GroupTable& group, std::vector<KnapsackOption>& options, std::vector<Way>* ways) {
         for (const bool recompute : {false, true}) {
             if (recompute ? table.mayRecompute(group, live) : group.allowed[0])
                 addWays(group, recompute, options, ways);
@@ -105,7 +110,7 @@ std::shared_ptr<const BlockRelaxation> BlockRelaxation::create(const BatchTable&
             continue;
         const GroupTable& group = table.groups()[g];
         KnapsackGroup& options = groups.emplace_back(KnapsackGroup{group.count, {}});
-        builder.addGroup(group, options.options, ways.emplace_back());
+        builder.addGroup(group, options.options, &ways.emplace_back());
         if (options.options.empty())
             return nullptr;
         memory += static_cast<std::int64_t>(options.options.size()) * 128;
@@ -129,19 +134,18 @@ std::shared_ptr<const BlockRelaxation> BlockRelaxation::createSplit(const BatchT
     Builder builder{table, live, slot, {}, {}};
     std::vector<KnapsackGroup> groups;
     std::vector<Part> parts;
-    std::vector<Way> ways; // nobody asks for the choices of bounds
     for (std::size_t g = 0; g < table.groups().size(); ++g) {
         if (among(without, g))
             continue;
         const GroupTable& group = table.groups()[g];
         if (!among(split, g)) {
             parts.push_back({g, group.count, false, false});
-            builder.addGroup(group, groups.emplace_back(KnapsackGroup{group.count, {}}).options, ways);
+            builder.addGroup(group, groups.emplace_back(KnapsackGroup{group.count, {}}).options, nullptr);
             continue;
         }
         for (const bool recompute : {false, true}) {
             parts.push_back({g, group.count, true, recompute});
-            builder.addWays(group, recompute, groups.emplace_back(KnapsackGroup{group.count, {}}).options, ways);
+            builder.addWays(group, recompute, groups.emplace_back(KnapsackGroup{group.count, {}}).options, nullptr);
         }
     }
     auto knapsack = Knapsack::createRelaxation(groups);

@@ -22,14 +22,7 @@ public:
     std::vector<Branch> run() {
         choosePivots();
         chooseSplits();
-        // With the first k groups taken apart and the others still open.
-        for (std::size_t k = 0; k <= m_split.size(); ++k) {
-            const std::vector<std::size_t> apart(m_split.begin(), m_split.begin() + static_cast<std::ptrdiff_t>(k));
-            m_relaxations.push_back(
-                BlockRelaxation::createSplit(m_table, m_limits.live, m_limits.slot, m_without, apart));
-            if (!m_relaxations.back())
-                return {};
-        }
+        m_relaxations.resize(m_split.size() + 1);
         Branch root;
         root.recomputed.assign(m_table.groups().size(), Branch::kOpen);
         std::vector<Branch> open{root};
@@ -96,10 +89,17 @@ private:
     }
 
     /// The branch with its bound when the first `depth` groups are given; nothing when it cannot be.
-    std::optional<Branch> bounded(Branch branch, std::size_t depth) const {
+    std::optional<Branch> bounded(Branch branch, std::size_t depth) {
+        auto& relaxation = m_relaxations[depth];
+        if (!relaxation) {
+            const std::vector<std::size_t> apart(m_split.begin(), m_split.begin() + static_cast<std::ptrdiff_t>(depth));
+            relaxation = BlockRelaxation::createSplit(m_table, m_limits.live, m_limits.slot, m_without, apart);
+        }
+        if (!relaxation)
+            return std::nullopt;
         Slope multiplier;
         const std::int64_t bound =
-            m_relaxations[depth]->splitBound(m_limits.capacity - branch.bytes, branch.recomputed, multiplier);
+            relaxation->splitBound(m_limits.capacity - branch.bytes, branch.recomputed, multiplier);
         if (bound >= kInfeasibleTime)
             return std::nullopt;
         branch.bound += bound;
@@ -155,7 +155,8 @@ private:
     std::vector<Pivot> m_pivots;
     std::vector<std::size_t> m_without;
     std::vector<std::size_t> m_split;
-    std::vector<std::shared_ptr<const BlockRelaxation>> m_relaxations; ///< [groups taken apart]
+    std::vector<std::shared_ptr<const BlockRelaxation>>
+        m_relaxations; ///< [groups taken apart, the first of m_split]; made on demand
     std::vector<Branch> m_branches;
 };
 

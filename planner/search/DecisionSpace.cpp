@@ -279,6 +279,9 @@ std::vector<std::int32_t> DecisionSpace::usefulPlacements(const OperatorClass& e
         if (!beaten)
             useful.push_back(static_cast<std::int32_t>(p));
     }
+    std::stable_sort(useful.begin(), useful.end(), [&](std::int32_t a, std::int32_t b) {
+        return all[static_cast<std::size_t>(a)][0] < all[static_cast<std::size_t>(b)][0];
+    });
     return useful;
 }
 

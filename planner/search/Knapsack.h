@@ -34,6 +34,7 @@ struct SearchLimits {
 struct KnapsackCutoff {
     std::int64_t time = kInfeasibleTime;
     std::int64_t bytes = 0;
+    std::int64_t lowerBound = 0; ///< known already
 };
 
 struct KnapsackSolution {

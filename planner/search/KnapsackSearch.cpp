@@ -20,6 +20,8 @@ constexpr std::int64_t kNextTargetPart = 16; ///< the same after a beam
 constexpr std::int64_t kTargetGrowth = 4;
 constexpr std::size_t kFirstWidth = 64;
 constexpr std::size_t kWidthGrowth = 4;
+/// Changes combined for a first solution where one is known elsewhere.
+constexpr std::size_t kQuickWidth = 12;
 /// Above all sums of weights, and far from overflow.
 constexpr Int128 kHeaviest = static_cast<Int128>(1) << 126;
 
@@ -27,8 +29,8 @@ constexpr Int128 kHeaviest = static_cast<Int128>(1) << 126;
 
 KnapsackSearch::KnapsackSearch(const Knapsack& knapsack, std::int64_t capacity, const SearchLimits& limits,
                                KnapsackCutoff cutoff)
-    : m_knapsack(knapsack), m_limits(limits), m_capacity(capacity), m_bestTime(cutoff.time), m_bestBytes(cutoff.bytes) {
-}
+    : m_knapsack(knapsack), m_limits(limits), m_capacity(capacity), m_bestTime(cutoff.time), m_bestBytes(cutoff.bytes),
+      m_hasCutoff(cutoff.time < kInfeasibleTime), m_lowerBound(cutoff.lowerBound) {}
 
 KnapsackSolution KnapsackSearch::run() {
     KnapsackSolution solution;
@@ -38,21 +40,21 @@ KnapsackSolution KnapsackSearch::run() {
         return solution;
     m_usable = m_knapsack.usableCapacity(m_capacity);
     m_break = m_knapsack.findBreak(m_usable);
-    m_lowerBound = m_knapsack.linearBound(m_break, m_usable);
+    m_lowerBound = std::max(m_lowerBound, m_knapsack.linearBound(m_break, m_usable));
     const bool constrained = m_break.segment < m_knapsack.m_segments.size();
     m_multiplier = constrained ? m_knapsack.m_segments[m_break.segment].slope() : Slope{0, 1};
     m_work = 1;
 
     std::int64_t greedyBytes = 0;
     std::int64_t greedyTime = 0;
-    std::vector<std::int32_t> counts =
-        m_knapsack.filledCounts(m_usable, m_knapsack.thoroughWidth(), greedyBytes, greedyTime);
+    std::vector<std::int32_t> counts = m_knapsack.filledCounts(
+        m_usable, m_hasCutoff ? kQuickWidth : m_knapsack.thoroughWidth(), greedyBytes, greedyTime);
     if (greedyTime < m_bestTime || (greedyTime == m_bestTime && greedyBytes < m_bestBytes)) {
         m_bestTime = greedyTime;
         m_bestBytes = greedyBytes;
         m_hasSolution = m_bestIsGreedy = true;
     }
-    if (constrained && m_lowerBound < m_bestTime)
+    if (constrained && !m_hasCutoff && m_lowerBound < m_bestTime)
         m_lowerBound = std::max(m_lowerBound, m_knapsack.latticeBound(m_capacity));
     // The fastest solution has the fewest bytes among the equally fast: nothing is left to search.
     m_done = !constrained || m_lowerBound > m_bestTime;

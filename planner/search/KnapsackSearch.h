@@ -102,6 +102,8 @@ private:
     // The incumbent: a solution in hand, or the cutoff to beat.
     std::int64_t m_bestTime;
     std::int64_t m_bestBytes;
+    const bool m_hasCutoff; ///< someone else has a solution
+    std::int64_t m_lowerBound;
     bool m_hasSolution = false;
     bool m_bestIsGreedy = false;
     struct Deviation {
@@ -110,7 +112,6 @@ private:
     };
     std::vector<Deviation> m_bestDeviations;
 
-    std::int64_t m_lowerBound = 0;
     std::int64_t m_target = 0; ///< of the round; times above it are of no interest
     std::vector<Pass> m_passes;
     std::vector<State> m_states;

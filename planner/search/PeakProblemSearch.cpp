@@ -122,7 +122,7 @@ void PeakSearch::tryQuickly(Threshold& threshold) {
 void PeakSearch::search(Threshold& threshold, const SearchLimits& limits) {
     const PeakProblem::Restricted& choices = restricted(threshold.index);
     threshold.stage = Stage::Searched;
-    KnapsackCutoff cutoff{m_bestTime, 0};
+    KnapsackCutoff cutoff{m_bestTime, 0, threshold.bound};
     std::int64_t capacity = threshold.capacity;
     if (m_solution.feasible) {
         // At equal time only a smaller peak is of interest, and where less time is impossible that is all there is to

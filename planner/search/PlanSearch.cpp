@@ -203,6 +203,7 @@ void PlanSearch::solveBranch(const Threshold& threshold, const Branch& branch, P
     cutoff.bytes = exact ? best.peak - threshold.table->fixedBytes() -
                                threshold.table->transientBytes(threshold.live, threshold.slot)
                          : 0;
+    cutoff.lowerBound = branch.bound;
     const std::int64_t workLeft = progress.budget.workLimit > 0
                                       ? std::max<std::int64_t>(1, progress.budget.workLimit - progress.outcome.work)
                                       : 0;

@@ -103,9 +103,13 @@ int main(int argc, char** argv) {
     for (const planner::ZooEntry& graph : planner::bundledGraphs()) {
         if (argc > 1 && graph.name != argv[1])
             continue;
-        for (const Setting& setting : settings)
-            measureReplans(graph.name, setting);
+        for (const Setting& setting : settings) {
+            if (argc < 3 || setting.cluster == argv[2])
+                measureReplans(graph.name, setting);
+        }
     }
+    if (argc > 2) // one graph and one cluster: nothing else is asked
+        return 0;
     fmt::print("\n{:<26} {:<18} {:>9} {:>9} {:>12} {:>8} {:>10} {:>10}\n", "frontier", "cluster", "tolerance", "ms",
                "slowest ms", "points", "supported", "worst gap");
     for (const double tolerance : {1e-4, 0.0}) {
