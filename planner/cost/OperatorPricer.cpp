@@ -218,9 +218,8 @@ Exchange OperatorPricer::coalesce(const std::vector<Member>& members) const {
     return exchange;
 }
 
-OperatorCost OperatorPricer::priceExchange(const Exchange& exchange, std::int64_t accumulate, bool gathersAgain,
-                                           const Neighbours& neighbours) const {
-    OperatorCost cost;
+OperatorPricer::Exposed OperatorPricer::expose(const Exchange& exchange, std::int64_t accumulate, bool gathersAgain,
+                                               const Neighbours& neighbours) const {
     const double steps = real(accumulate);
     const double gatherBackward = exchange.gather * (gathersAgain ? 2 : 1);
     const double hideForward = m_overlapEfficiency * neighbours.forwardSeconds;
@@ -232,13 +231,30 @@ OperatorCost OperatorPricer::priceExchange(const Exchange& exchange, std::int64_
     const double busy = gatherBackward + exchange.reduce;
     const double backwardOnce = std::max(0.0, busy + exchange.reduceOnce - hideBackward);
     const double backwardEach = std::max(0.0, busy - hideBackward);
-    const double exposedBackward = backwardOnce + (steps - 1) * backwardEach;
-    const double all = steps * busy + exchange.reduceOnce;
+    return {forwardOnce + (steps - 1) * forwardEach, backwardOnce + (steps - 1) * backwardEach};
+}
+
+double OperatorPricer::stepSeconds(const PlacementFacts& facts, double forwardSeconds,
+                                   const Situation& situation) const {
+    const bool again = situation.recompute && (m_paperMode || !situation.endsBlock);
+    const double steps = real(situation.accumulate);
+    const Exposed exposed = expose(facts.exchange, situation.accumulate, again, situation.neighbours);
+    return 3 * forwardSeconds * steps + (again ? forwardSeconds * steps : 0) + (exposed.forward + exposed.backward) +
+           facts.optimizerSeconds;
+}
+
+OperatorCost OperatorPricer::priceExchange(const Exchange& exchange, std::int64_t accumulate, bool gathersAgain,
+                                           const Neighbours& neighbours) const {
+    OperatorCost cost;
+    const double steps = real(accumulate);
+    const double gatherBackward = exchange.gather * (gathersAgain ? 2 : 1);
+    const Exposed exposed = expose(exchange, accumulate, gathersAgain, neighbours);
     cost.gatherSeconds = steps * (exchange.gather + gatherBackward) + exchange.gatherOnce;
     cost.reduceSeconds = steps * exchange.reduce + exchange.reduceOnce;
-    const double backwardGatherShare = all > 0 ? steps * gatherBackward / all : 0;
-    cost.exposedGatherSeconds = forwardOnce + (steps - 1) * forwardEach + exposedBackward * backwardGatherShare;
-    cost.exposedReduceSeconds = exposedBackward * (1 - backwardGatherShare);
+    const double backward = steps * (gatherBackward + exchange.reduce) + exchange.reduceOnce;
+    const double gatherShare = backward > 0 ? steps * gatherBackward / backward : 0;
+    cost.exposedGatherSeconds = exposed.forward + exposed.backward * gatherShare;
+    cost.exposedReduceSeconds = exposed.backward * (1 - gatherShare);
     cost.communicatedBytes = static_cast<std::int64_t>(
         steps * (exchange.gatherSent * (gathersAgain ? 3 : 2) + exchange.reduceSent) + exchange.onceSent);
     return cost;

@@ -71,6 +71,9 @@ public:
     /// The same from facts known already. `forwardSeconds`: the operator's own, of the situation's samples.
     OperatorCost price(const PlacementFacts& facts, double forwardSeconds, const Situation& situation) const;
 
+    /// price().stepSeconds() but for the last bit, without the parts: for tables of every placement at every batch.
+    double stepSeconds(const PlacementFacts& facts, double forwardSeconds, const Situation& situation) const;
+
     PlacementFacts facts(const contract::Operator& op, const contract::Placement& placement) const;
     /// The collectives of operators that are gathered together and reduced together: latency is paid once each.
     /// All are sharded in one slice or kept, in the same group.
@@ -90,6 +93,11 @@ public:
     double overlapEfficiency() const { return m_overlapEfficiency; }
 
 private:
+    struct Exposed {
+        double forward = 0, backward = 0; ///< seconds of a step
+    };
+    Exposed expose(const Exchange& exchange, std::int64_t accumulate, bool gathersAgain,
+                   const Neighbours& neighbours) const;
     OperatorCost priceExchange(const Exchange& exchange, std::int64_t accumulate, bool gathersAgain,
                                const Neighbours& neighbours) const;
     Exchange exchange(const contract::Operator& op, const contract::Placement& placement) const;

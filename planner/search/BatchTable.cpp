@@ -60,9 +60,9 @@ void BatchTable::priceClasses() {
         auto& times = m_times.emplace_back(entry.placements.size());
         for (const bool recompute : {false, true}) {
             const OperatorPricer::Situation here = situation(static_cast<std::int32_t>(c), recompute);
-            for (std::size_t p = 0; p < times.size(); ++p)
-                times[p][recompute] =
-                    toPicoseconds(m_space.pricer().price(entry.facts[p], m_forwardSeconds[c], here).stepSeconds());
+            for (const std::int32_t p : entry.useful)
+                times[index(p)][recompute] =
+                    toPicoseconds(m_space.pricer().stepSeconds(entry.facts[index(p)], m_forwardSeconds[c], here));
         }
     }
 }
@@ -121,12 +121,13 @@ VariantOption BatchTable::priceVariant(const Bundle& front, const CoalescedVaria
         option.bytes += facts.bytes.state.total();
         for (const bool recompute : {false, true}) {
             if (!variant.members[u]) {
-                option.time[recompute] += picoseconds(c, variant.placements[u], recompute);
+                option.time[recompute] += toPicoseconds(
+                    m_space.pricer().stepSeconds(facts, m_forwardSeconds[index(c)], situation(c, recompute)));
                 continue;
             }
             const PlacementFacts silent{facts.bytes, {}, facts.optimizerSeconds};
             option.time[recompute] += toPicoseconds(
-                m_space.pricer().price(silent, m_forwardSeconds[index(c)], situation(c, recompute)).stepSeconds());
+                m_space.pricer().stepSeconds(silent, m_forwardSeconds[index(c)], situation(c, recompute)));
         }
     }
     return option;

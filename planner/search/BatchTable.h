@@ -90,10 +90,6 @@ public:
     std::int64_t keptBytes(std::int32_t operatorClass, bool recompute) const {
         return m_kept[static_cast<std::size_t>(operatorClass)][recompute];
     }
-    /// Of an operator on its own.
-    std::int64_t picoseconds(std::int32_t operatorClass, std::int32_t placement, bool recompute) const {
-        return m_times[static_cast<std::size_t>(operatorClass)][static_cast<std::size_t>(placement)][recompute];
-    }
     /// The situation in which an operator of a class is priced.
     OperatorPricer::Situation situation(std::int32_t operatorClass, bool recompute) const;
     double forwardSeconds(std::int32_t op) const;

@@ -123,8 +123,10 @@ std::vector<Reason> explainOperator(const Planner& planner, const PlanSearch& se
                 continue;
             const std::int32_t c = space.operatorClasses()[i];
             total.bytes += space.classes()[index(c)].facts[placement].bytes.state.total();
-            total.picoseconds +=
-                table.picoseconds(c, static_cast<std::int32_t>(placement), plan.operators[i].recompute);
+            const auto seconds = space.pricer().stepSeconds(space.classes()[index(c)].facts[placement],
+                                                            table.forwardSeconds(static_cast<std::int32_t>(i)),
+                                                            table.situation(c, plan.operators[i].recompute));
+            total.picoseconds += std::llround(seconds * 1e12);
         }
         return total;
     };

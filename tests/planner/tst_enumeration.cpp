@@ -149,10 +149,6 @@ private:
         return beside;
     }
 
-    static std::int64_t picoseconds(const planner::OperatorCost& cost) {
-        return std::llround(cost.stepSeconds() * 1e12);
-    }
-
     std::int64_t stepTime() const {
         const auto& operators = m_request.graph->operators;
         std::int64_t time = 0;
@@ -170,7 +166,8 @@ private:
             planner::PlacementFacts facts = m_pricer.facts(operators[i], m_decisions[i].placement);
             if (m_decisions[i].coalesced)
                 facts.exchange = {};
-            time += picoseconds(m_pricer.price(facts, m_pricer.forwardSeconds(operators[i], m_samples), situation));
+            time += std::llround(
+                m_pricer.stepSeconds(facts, m_pricer.forwardSeconds(operators[i], m_samples), situation) * 1e12);
         }
         for (std::int32_t block = 0; block < m_request.graph->blockCount(); ++block) {
             std::vector<planner::OperatorPricer::Member> members;
