@@ -145,20 +145,27 @@ void PlanSearch::explore(const Node& node, std::int64_t limitBytes, Progress& pr
     const std::int64_t product = node.table->batch().product();
     const std::int64_t kept = node.table->minimumKept(node.live);
     std::vector<Threshold> thresholds;
-    for (std::size_t level = 0; level < m_space.slotLevels().size(); ++level) {
+    // From wide slots to narrow ones: a wider slot allows all that a narrower one does, so the last relaxation made
+    // bounds the next ones and often spares making them.
+    RelaxationPointer wider = node.relaxation;
+    for (std::size_t level = m_space.slotLevels().size(); level-- > 0;) {
         const auto [slot, leastState] = m_space.slotLevels()[level];
         const std::int64_t capacity =
             limitBytes - node.table->fixedBytes() - node.table->transientBytes(node.live, slot);
-        // Wider slots allow everything that narrower ones do, so the widest relaxation bounds every one.
-        if (capacity < kept + leastState ||
-            !progress.interesting(product, node.relaxation->knapsack().lowerBound(capacity)))
+        if (capacity < kept + leastState || !progress.interesting(product, wider->knapsack().lowerBound(capacity)))
             continue;
         RelaxationPointer narrow = relaxation(node.batchIndex, node.live, level);
         if (!narrow)
             continue;
+        wider = narrow;
         const std::int64_t bound = narrow->knapsack().lowerBound(capacity);
-        if (bound < kInfeasibleTime && progress.interesting(product, bound))
-            thresholds.push_back({node.table, node.live, slot, capacity, bound, std::move(narrow)});
+        if (bound >= kInfeasibleTime || !progress.interesting(product, bound))
+            continue;
+        thresholds.push_back({node.table, node.live, slot, capacity, bound, std::move(narrow)});
+        if (!progress.outcome.best.table) {
+            const KnapsackSolution first = wider->knapsack().incumbent(capacity);
+            accept(thresholds.back(), first, wider->runs(first), progress);
+        }
     }
     std::stable_sort(thresholds.begin(), thresholds.end(),
                      [](const Threshold& a, const Threshold& b) { return a.bound < b.bound; });
