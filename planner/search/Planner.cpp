@@ -118,7 +118,7 @@ private:
 } // namespace
 
 SearchBudget interactiveBudget() {
-    constexpr std::int64_t kWork = 200'000; // about 5 ms
+    constexpr std::int64_t kWork = 250'000; // about 10 ms
     SearchBudget budget;
     budget.workLimit = kWork;
     return budget;
