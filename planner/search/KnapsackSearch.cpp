@@ -268,7 +268,7 @@ KnapsackSearch::Outcome KnapsackSearch::runRound(std::int64_t target, std::size_
     for (std::size_t i = 0; i < m_passes.size() && !m_states.empty(); ++i) {
         const Pass& pass = m_passes[i];
         m_next.clear();
-        m_leastTime.clear();
+        m_leastTime.assign(static_cast<std::size_t>(pass.limit) + 2, kInfeasibleTime);
         const bool finished = pass.bytes > 0 ? addSpending(i) : addFreeing(i);
         if (!finished || contentWithGap()) {
             if (!narrowed)
@@ -301,13 +301,13 @@ void KnapsackSearch::narrow(std::size_t width, const Rates& rates) {
 }
 
 bool KnapsackSearch::pushUndominated(State state, std::size_t passIndex, bool isNew) {
-    const auto used = static_cast<std::size_t>(state.used);
-    if (!m_leastTime.empty() && m_leastTime[std::min(used, m_leastTime.size() - 1)] <= state.time)
-        return false;
-    if (used >= m_leastTime.size())
-        m_leastTime.resize(used + 1, m_leastTime.empty() ? kInfeasibleTime : m_leastTime.back());
-    for (std::size_t u = used; u < m_leastTime.size() && m_leastTime[u] > state.time; ++u)
-        m_leastTime[u] = state.time;
+    const auto used = static_cast<std::size_t>(state.used) + 1;
+    for (std::size_t i = used; i > 0; i -= i & (~i + 1)) {
+        if (m_leastTime[i] <= state.time)
+            return false;
+    }
+    for (std::size_t i = used; i < m_leastTime.size(); i += i & (~i + 1))
+        m_leastTime[i] = std::min(m_leastTime[i], state.time);
     if (isNew) {
         const std::uint32_t parent = state.node;
         state.node = static_cast<std::uint32_t>(m_nodes.size());

@@ -118,7 +118,8 @@ private:
     std::vector<State> m_next;
     std::vector<State> m_shifted;
     std::vector<std::pair<std::int64_t, std::uint32_t>> m_ranking; ///< bound and index of the states, in a beam
-    std::vector<std::int64_t> m_leastTime; ///< [used]: least time among output states that used at most this many
+    /// A tree of prefix minima (Fenwick): the least time among output states that used at most so many deviations.
+    std::vector<std::int64_t> m_leastTime;
     std::vector<Node> m_nodes;
 
     std::int64_t m_work = 0;
