@@ -80,8 +80,8 @@ public:
     /// A bound for times that are affine in bytes but for whole numbers of messages; may be weaker than lowerBound().
     /// O(n log n).
     std::int64_t latticeBound(std::int64_t capacity) const;
-    /// How many changes are worth combining: with many different items a wide look is worth its 10 ms.
-    std::size_t thoroughWidth() const { return m_counts.size() < 200 ? 48 : 512; }
+    /// How many changes are worth combining: with many different items a wide look is worth its 3 ms.
+    std::size_t thoroughWidth() const { return m_counts.size() < 200 ? 48 : 256; }
     /// Time per byte at the optimum of the linear relaxation; zero when the capacity does not bind.
     Slope multiplier(std::int64_t capacity) const;
     /// A good solution without search, with its bound: of the `width` changes that lose least the best four together.

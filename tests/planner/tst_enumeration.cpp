@@ -240,7 +240,11 @@ private slots:
         const auto pick = [&](std::int64_t low, std::int64_t high) {
             return std::uniform_int_distribution<std::int64_t>(low, high)(random);
         };
+#ifdef __SANITIZE_ADDRESS__
+        constexpr int kCases = 150; // ten times as slow
+#else
         constexpr int kCases = 500;
+#endif
         int feasible = 0, infeasible = 0, coalesced = 0, recomputed = 0, accumulated = 0, node = 0, tied = 0, held = 0;
         std::int64_t coalescedLookedAt = 0;
         for (int n = 0; n < kCases; ++n) {
@@ -323,8 +327,8 @@ private slots:
               "gradients %d, accumulation %d, tied weights %d; %lld coalesced plans enumerated",
               feasible, infeasible, coalesced, recomputed, node, held, accumulated, tied,
               static_cast<long long>(coalescedLookedAt));
-        QVERIFY(feasible > kCases / 2 && infeasible > 5 && coalesced > 10 && recomputed > 10 && node > 10 && held > 2 &&
-                accumulated > 20 && tied > 50);
+        QVERIFY(feasible > kCases / 2 && infeasible > 5 && coalesced > 10 && recomputed > kCases / 50 && node > 10 &&
+                held > 2 && accumulated > 20 && tied > 50);
     }
 };
 

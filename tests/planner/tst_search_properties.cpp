@@ -65,8 +65,13 @@ private slots:
     }
     void noBaselineBeatsTheFullSearch() {
         QFETCH(QString, graph);
-        int compared = 0;
+        int compared = 0, least = 3; // the largest graphs fit few of the clusters
         for (const planner::ZooEntry& cluster : planner::bundledClusters()) {
+#ifdef __SANITIZE_ADDRESS__
+            least = 1;
+            if (cluster.name != "8x-titan-pcie3" && cluster.name != "2x8-h100")
+                continue; // ten times as slow
+#endif
             const planner::PlanRequest request = bundled(graph.toStdString(), cluster.name);
             const auto planner = *planner::Planner::create(request);
             const std::int64_t smallest = planner->solve(0)->smallestFeasibleBytes;
@@ -90,8 +95,7 @@ private slots:
                 }
             }
         }
-        // The largest graphs fit few of the clusters.
-        QVERIFY2(compared >= 3, qPrintable(QString("only %1 plans compared").arg(compared)));
+        QVERIFY2(compared >= least, qPrintable(QString("only %1 plans compared").arg(compared)));
     }
 
     void equalQuestionsGiveEqualFiles() {
