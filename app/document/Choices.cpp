@@ -21,6 +21,8 @@ contract::Result<planner::PlanRequest> Choices::request() const {
     request.slices.clear();
     for (std::int32_t slices = 1; slices <= slicesUpTo; slices *= 2)
         request.slices.push_back(slices);
+    request.lossChunks = lossChunks;
+    request.prefetchDepth = prefetchDepth;
     request.allowReplicate = allowReplicate;
     request.allowKeep = allowKeep;
     request.allowShard = allowShard;
@@ -32,8 +34,9 @@ contract::Result<planner::PlanRequest> Choices::request() const {
 bool Choices::asksTheSame(const Choices& o) const {
     return graph == o.graph && cluster == o.cluster && sequence == o.sequence && precision == o.precision &&
            microBatch == o.microBatch && accumulate == o.accumulate && globalBatch == o.globalBatch &&
-           recompute == o.recompute && slicesUpTo == o.slicesUpTo && allowReplicate == o.allowReplicate &&
-           allowKeep == o.allowKeep && allowShard == o.allowShard && pins == o.pins && recomputePins == o.recomputePins;
+           recompute == o.recompute && slicesUpTo == o.slicesUpTo && lossChunks == o.lossChunks &&
+           prefetchDepth == o.prefetchDepth && allowReplicate == o.allowReplicate && allowKeep == o.allowKeep &&
+           allowShard == o.allowShard && pins == o.pins && recomputePins == o.recomputePins;
 }
 
 } // namespace shardscope::app

@@ -26,6 +26,8 @@ struct Choices {
     std::int64_t globalBatch = 0;
     contract::RecomputePolicy recompute = contract::RecomputePolicy::Auto;
     std::int32_t slicesUpTo = 16;
+    std::int64_t lossChunks = 1;
+    std::int32_t prefetchDepth = 1;
     bool allowReplicate = true;
     bool allowKeep = true;
     bool allowShard = true;

@@ -132,6 +132,7 @@ void Document::replaceChoices(Choices choices, const QString& sessionPath) {
     m_selection.clear();
     m_answer = nullptr;
     m_comparison = nullptr;
+    m_remedies = nullptr;
     apply(std::make_shared<Choices>(std::move(choices)));
     m_undo.clear();
     Q_EMIT selectionChanged();
@@ -323,6 +324,8 @@ void Document::applyRemedy(int index) {
         choices.recompute = request.recompute;
         choices.slicesUpTo =
             request.slices.empty() ? 1 : *std::max_element(request.slices.begin(), request.slices.end());
+        choices.lossChunks = request.lossChunks;
+        choices.prefetchDepth = request.prefetchDepth;
         choices.allowReplicate = request.allowReplicate;
         choices.allowKeep = request.allowKeep;
         choices.allowShard = request.allowShard;

@@ -43,14 +43,17 @@ QString tradeText(const planner::Reason& reason) {
 
 } // namespace
 
-QString reasonText(const contract::Placement& placement, bool isPinned, const std::vector<planner::Reason>& reasons) {
+QString reasonText(const planner::PlannedOperator& planned, const std::vector<planner::Reason>& reasons,
+                   std::int64_t accumulate) {
     QStringList sentences;
-    if (isPinned)
+    if (planned.pinned)
         sentences << translate("Pinned by you.");
     bool isFirst = true;
+    bool flips = false;
     for (const planner::Reason& reason : reasons) {
-        sentences << (isFirst ? translate("%1: %2.").arg(capitalised(placementWord(placement)), tradeText(reason))
-                              : capitalised(tradeText(reason)) + '.');
+        sentences << (isFirst
+                          ? translate("%1: %2.").arg(capitalised(placementWord(planned.placement)), tradeText(reason))
+                          : capitalised(tradeText(reason)) + '.');
         isFirst = false;
     }
     for (const planner::Reason& reason : reasons) {
@@ -58,8 +61,20 @@ QString reasonText(const contract::Placement& placement, bool isPinned, const st
             continue;
         sentences << translate("%1 from %2 up.")
                          .arg(capitalised(placementWord(*reason.flipPlacement)), gibText(*reason.flipBytes, 2));
+        flips = true;
         break;
     }
+    // Nothing said would read as if a larger budget had not been tried.
+    if (!reasons.empty() && !flips && !planned.pinned)
+        sentences << translate(
+            "Stays so at every larger budget tried; equal operators of other blocks may change first.");
+    if (planned.placement.held)
+        sentences
+            << (accumulate > 1
+                    ? translate("Its gradient stays whole over the %1 micro-steps and is reduced once.").arg(accumulate)
+                    : translate("Its gradient stays whole and is reduced once."));
+    if (planned.coalesced)
+        sentences << translate("Gathered and reduced in one collective with its block.");
     return sentences.join(' ');
 }
 

@@ -32,6 +32,8 @@ std::string formatSession(const Choices& choices) {
     training["global_batch"] = choices.globalBatch;
     training["recompute"] = std::string(contract::recomputePolicyName(choices.recompute));
     training["slices_up_to"] = choices.slicesUpTo;
+    training["loss_chunks"] = choices.lossChunks;
+    training["prefetch_depth"] = choices.prefetchDepth;
     training["replicate"] = choices.allowReplicate;
     training["keep"] = choices.allowKeep;
     training["shard"] = choices.allowShard;
@@ -71,6 +73,11 @@ contract::Result<Choices> parseSession(std::string_view text, std::string_view f
                  {contract::recomputePolicyName(contract::RecomputePolicy::Off), contract::RecomputePolicy::Off},
                  {contract::recomputePolicyName(contract::RecomputePolicy::On), contract::RecomputePolicy::On}});
     choices.slicesUpTo = static_cast<std::int32_t>(training.at("slices_up_to").integer(1, 1024));
+    // Sessions written before these two were chosen in the window lack them.
+    if (const auto chunks = training.find("loss_chunks"))
+        choices.lossChunks = chunks->integer(1, 1 << 20);
+    if (const auto depth = training.find("prefetch_depth"))
+        choices.prefetchDepth = static_cast<std::int32_t>(depth->integer(0, 1024));
     choices.allowReplicate = training.at("replicate").boolean();
     choices.allowKeep = training.at("keep").boolean();
     choices.allowShard = training.at("shard").boolean();
@@ -176,6 +183,8 @@ contract::Result<Choices> choicesOfPlan(const std::string& path) {
     choices.microBatch = plan->training.microBatch;
     choices.accumulate = plan->training.accumulate;
     choices.recompute = plan->training.recompute;
+    choices.lossChunks = plan->training.lossChunks;
+    choices.prefetchDepth = plan->prefetchDepth;
     choices.budgetBytes = plan->limitBytes;
     Choices open = choices;
     open.microBatch = 0;

@@ -6,6 +6,8 @@
 
 #include <QCoreApplication>
 
+#include <algorithm>
+
 namespace shardscope::app {
 
 namespace {
@@ -44,13 +46,46 @@ double unitsPerSample(const planner::Graph& graph) {
     return graph.family == "vit" ? 1.0 : static_cast<double>(graph.sequence);
 }
 
-QString proofText(const planner::PlanResult& plan) {
+QString memoryOwnerWord(const contract::Cluster& cluster) {
+    return cluster.isCpu ? translate("device") : translate("card");
+}
+
+QString proofText(const Answer& answer) {
+    const planner::PlanResult& plan = *answer.plan;
     if (!plan.feasible)
         return translate("No plan fits this budget");
     if (plan.certificate.provenOptimal)
         return translate("Best plan, proven for this cost model");
-    return translate("At most %1 from the best plan, certified").arg(percentText(plan.certificate.gap, 2));
+    const QString gap = percentText(plan.certificate.gap, 2);
+    return answer.isFinal ? translate("At most %1 from the best plan, certified").arg(gap)
+                          : translate("At most %1 from the best plan, still proving").arg(gap);
 }
+
+namespace {
+
+QString shortProof(const Answer& answer) {
+    if (answer.plan->certificate.provenOptimal)
+        return translate("proven");
+    const QString gap = percentText(answer.plan->certificate.gap, 2);
+    return answer.isFinal ? translate("at most %1 from the best").arg(gap)
+                          : translate("at most %1 from the best, still proving").arg(gap);
+}
+
+/// How the plan compares with FSDP under the same budget; empty when that is not known (yet).
+QString gainText(const planner::PlanResult& plan, const std::vector<planner::Baseline>& baselines) {
+    const auto fsdp = std::find_if(baselines.begin(), baselines.end(),
+                                   [](const planner::Baseline& baseline) { return baseline.name == "FSDP"; });
+    if (fsdp == baselines.end())
+        return {};
+    if (!fsdp->feasible)
+        return translate("FSDP does not fit");
+    if (fsdp->samplesPerSecond <= 0)
+        return {};
+    const double gain = plan.samplesPerSecond / fsdp->samplesPerSecond - 1;
+    return gain >= 0.0005 ? translate("%1 faster than FSDP").arg(percentText(gain)) : translate("as fast as FSDP");
+}
+
+} // namespace
 
 Verdict verdictOf(const Answer& answer, const Comparison* comparison) {
     Verdict verdict;
@@ -80,57 +115,52 @@ Verdict verdictOf(const Answer& answer, const Comparison* comparison) {
     const std::int64_t error = estimateErrorBytes(plan.peakBytes, cluster.isCpu);
     const MemoryUnit unit = memoryUnit(std::max(card, plan.limitBytes));
     const QString peak = unit.number(plan.peakBytes);
+    const QString owner = memoryOwnerWord(cluster);
+    verdict.proof = shortProof(answer);
     if (spare < 0) {
         verdict.kind = VerdictKind::Beyond;
-        verdict.headline = translate("Beyond the card");
-        verdict.detail = translate("peak %1, %2 more than the card's %3")
-                             .arg(unit.text(plan.peakBytes), unit.number(-spare), unit.number(card));
+        verdict.headline = translate("Beyond the %1").arg(owner);
+        verdict.detail = translate("peak %1, %2 more than the %4's %3")
+                             .arg(unit.text(plan.peakBytes), unit.number(-spare), unit.number(card), owner);
     } else if (spare < error) {
         verdict.kind = VerdictKind::Tight;
         verdict.headline = translate("Tight");
-        verdict.detail = translate("peak %1 of %2; %3 spare is less than this estimate's error of %4")
+        verdict.detail = translate("peak %1 of %2; %3 spare is less than the estimate's error, %4")
                              .arg(peak, unit.text(card), unit.number(spare), unit.number(error));
     } else {
         verdict.kind = VerdictKind::Fits;
         verdict.headline = translate("Fits");
         verdict.detail = isWholeCard
                              ? translate("peak %1 of %2, %3 spare").arg(peak, unit.text(card), unit.number(spare))
-                             : translate("peak %1 of %2 budget, %3 of the card spare")
-                                   .arg(peak, unit.text(plan.limitBytes), unit.number(spare));
+                             : translate("peak %1 of %2 budget, %3 of the %4 spare")
+                                   .arg(peak, unit.text(plan.limitBytes), unit.number(spare), owner);
     }
 
     const planner::Graph& graph = *plan.request.graph;
     const double rate = plan.samplesPerSecond * unitsPerSample(graph);
     verdict.rate = rateText(rate) + ' ' + rateUnit(graph);
-    QStringList numbers;
+    const auto add = [&verdict](const QString& text, int importance) {
+        if (!text.isEmpty())
+            verdict.numbers.push_back({text, importance});
+    };
     const std::int64_t devices = cluster.devices();
     if (devices > 1)
-        numbers << translate("%1 per %2").arg(rateText(rate / static_cast<double>(devices)), deviceWord(cluster, 1));
+        add(translate("%1 per %2").arg(rateText(rate / static_cast<double>(devices)), deviceWord(cluster, 1)), 2);
     if (plan.modelFlopsUtilization > 0)
-        numbers << translate("MFU %1").arg(percentText(plan.modelFlopsUtilization, 0));
-    numbers << translate("step %1").arg(secondsText(plan.stepSeconds));
-    numbers
-        << (plan.training.accumulate > 1
-                ? translate("batch %1 = %2 × %3 × %4")
-                      .arg(plan.training.globalBatch)
-                      .arg(plan.training.microBatch)
-                      .arg(plan.training.accumulate)
-                      .arg(devices)
-                : translate("micro-batch %1, global %2").arg(plan.training.microBatch).arg(plan.training.globalBatch));
-    if (comparison && comparison->generation == answer.generation) {
-        for (const planner::Baseline& baseline : comparison->baselines) {
-            if (baseline.name != "FSDP")
-                continue;
-            if (!baseline.feasible)
-                numbers << translate("FSDP does not fit");
-            else if (baseline.samplesPerSecond > 0) {
-                const double gain = plan.samplesPerSecond / baseline.samplesPerSecond - 1;
-                numbers << (gain >= 0.0005 ? translate("%1 faster than FSDP").arg(percentText(gain))
-                                           : translate("as fast as FSDP"));
-            }
-        }
-    }
-    verdict.numbers = numbers.join(QStringLiteral(" · "));
+        add(translate("MFU %1").arg(percentText(plan.modelFlopsUtilization, 0)), 3);
+    add(translate("step %1").arg(secondsText(plan.stepSeconds)), 5);
+    add(plan.training.accumulate > 1
+            ? translate("batch %1 = %2 × %3 × %4")
+                  .arg(plan.training.globalBatch)
+                  .arg(plan.training.microBatch)
+                  .arg(plan.training.accumulate)
+                  .arg(devices)
+            : translate("micro-batch %1, global %2").arg(plan.training.microBatch).arg(plan.training.globalBatch),
+        1);
+    if (comparison && comparison->generation == answer.generation)
+        add(gainText(plan, comparison->baselines), 4);
+    if (plan.counts.coalesced > 0)
+        add(translate("%1 of %2 operators coalesced").arg(plan.counts.coalesced).arg(plan.operators.size()), 0);
     return verdict;
 }
 

@@ -26,6 +26,7 @@ std::vector<MapRow> mapRows(const planner::PlanResult& plan) {
         row.placement = planned.placement;
         row.recompute = planned.recompute;
         row.pinned = planned.pinned;
+        row.coalesced = planned.coalesced;
         row.memory = partsOf(planned.cost.memory);
         for (const std::int64_t bytes : row.memory)
             row.memoryBytes += bytes;
@@ -64,8 +65,8 @@ bool looksEqual(const std::vector<MapRow>& rows, const Block& a, const Block& b)
     for (std::size_t i = 0; i < a.size(); ++i) {
         const MapRow& left = rows[a.begin + i];
         const MapRow& right = rows[b.begin + i];
-        if (left.placement != right.placement || left.recompute != right.recompute || left.memory != right.memory ||
-            left.shortName != right.shortName)
+        if (left.placement != right.placement || left.recompute != right.recompute ||
+            left.coalesced != right.coalesced || left.memory != right.memory || left.shortName != right.shortName)
             return false;
     }
     return true;
@@ -106,6 +107,25 @@ MapColumns foldColumns(const std::vector<MapRow>& rows, bool fold) {
         i = end;
     }
     return result;
+}
+
+std::vector<CoalescedRun> coalescedRuns(const std::vector<MapRow>& rows, const MapColumns& columns) {
+    std::vector<CoalescedRun> runs;
+    for (const MapGroup& group : columns.groups) {
+        if (group.blocks == 0)
+            continue;
+        CoalescedRun run{-1, -1};
+        for (std::int32_t c = group.firstColumn; c <= group.lastColumn; ++c) {
+            const std::int32_t row = columns.columns[static_cast<std::size_t>(c)].rows.front();
+            if (!rows[static_cast<std::size_t>(row)].coalesced)
+                continue;
+            run.first = run.first < 0 ? c : run.first;
+            run.last = c;
+        }
+        if (run.first >= 0)
+            runs.push_back(run);
+    }
+    return runs;
 }
 
 std::vector<Span> placeColumns(const MapColumns& columns, double width, double minimum, double gap) {

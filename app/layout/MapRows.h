@@ -21,6 +21,7 @@ struct MapRow {
     contract::Placement placement;
     bool recompute = false;
     bool pinned = false;
+    bool coalesced = false; ///< gathered and reduced in one collective with others of its block
     MemoryParts memory{};
     std::int64_t memoryBytes = 0;
     double computeSeconds = 0; ///< with recomputation and optimizer
@@ -59,6 +60,15 @@ struct Span {
     double width() const { return end - begin; }
     double center() const { return (begin + end) / 2; }
 };
+
+/// Columns `first` to `last` of one group whose operators share a collective.
+struct CoalescedRun {
+    std::int32_t first = 0;
+    std::int32_t last = 0;
+};
+/// The coalesced operators of every block, from the first to the last of them; those between that are not coalesced are
+/// skipped by the runs' marks.
+std::vector<CoalescedRun> coalescedRuns(const std::vector<MapRow>& rows, const MapColumns& columns);
 
 /// Places the columns on [0, width): as wide as the operators they stand for, but no column under `minimum` while that
 /// fits, and `gap` between groups while that leaves two thirds of the width.

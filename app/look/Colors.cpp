@@ -34,7 +34,9 @@ Colors makeLight() {
     c.exposed = QColor(0x8A6FC9);
     c.hidden = QColor(0xD8CFEE);
     c.gather = QColor(0x8A6FC9);
-    c.reduce = QColor(0xB9A6E0);
+    c.reduce = QColor(0xB39AE6);
+    c.forward = QColor(0x8C95A3);
+    c.backward = QColor(0x59626F);
     c.limit = QColor(0xD55E00);
     c.good = QColor(0x0B8A66);
     c.tight = QColor(0xB07A00);
@@ -69,7 +71,9 @@ Colors makeDark() {
     c.exposed = QColor(0x9B82D8);
     c.hidden = QColor(0x4A4365);
     c.gather = QColor(0x9B82D8);
-    c.reduce = QColor(0x6D5B9C);
+    c.reduce = QColor(0x7A66B0);
+    c.forward = QColor(0xB4BCC8);
+    c.backward = QColor(0x7B8594);
     c.limit = QColor(0xE8762B);
     c.good = QColor(0x2DB88C);
     c.tight = QColor(0xD9A520);
@@ -179,6 +183,26 @@ QBrush partBrush(MemoryPart part, const Colors& c) {
     if (part == MemoryPart::Reserve)
         return hatches[c.dark ? 1 : 0][1];
     return partColor(part, c);
+}
+
+QBrush phaseBrush(StepPhase phase, const Colors& c) {
+    static const QBrush recompute[2] = {hatch(lightColors().backward, QColor(0xD5D9DF)),
+                                        hatch(darkColors().forward, QColor(0x3A414C))};
+    switch (phase) {
+    case StepPhase::Forward:
+        return c.forward;
+    case StepPhase::Recompute:
+        return recompute[c.dark ? 1 : 0];
+    case StepPhase::Backward:
+        return c.backward;
+    case StepPhase::Optimizer:
+        return c.optimizer;
+    case StepPhase::Gather:
+        return c.gather;
+    case StepPhase::Reduce:
+        return c.reduce;
+    }
+    return c.other;
 }
 
 double contrastRatio(const QColor& a, const QColor& b) {

@@ -100,6 +100,18 @@ QString secondsText(double seconds) {
     return significant(seconds * 1e6, 1) + QStringLiteral(" µs");
 }
 
+TimeUnit timeUnit(double largestSeconds) {
+    if (largestSeconds >= 2)
+        return {1, QStringLiteral("s")};
+    if (largestSeconds >= 2e-3)
+        return {1e-3, QStringLiteral("ms")};
+    return {1e-6, QStringLiteral("µs")};
+}
+
+QString tickText(double value, int decimals) {
+    return fixed(value, decimals);
+}
+
 QString signedSecondsText(double seconds) {
     return signOf(seconds) + secondsText(seconds);
 }
@@ -166,7 +178,7 @@ QString placementLetter(const contract::Placement& placement) {
     case contract::PlacementKind::Replicate:
         return QStringLiteral("R");
     case contract::PlacementKind::Keep:
-        return QStringLiteral("K");
+        return placement.held ? QStringLiteral("KH") : QStringLiteral("K");
     case contract::PlacementKind::Shard:
         break;
     }
@@ -182,7 +194,7 @@ QString placementWord(const contract::Placement& placement) {
     case contract::PlacementKind::Replicate:
         return translate("replicated");
     case contract::PlacementKind::Keep:
-        return translate("kept");
+        return placement.held ? translate("kept, gradient held") : translate("kept");
     case contract::PlacementKind::Shard:
         break;
     }

@@ -31,6 +31,14 @@ QString bytesText(std::int64_t bytes);
 QString signedBytesText(std::int64_t bytes);
 /// "242 ms", "3.1 ms", "1.25 s", "86 µs"
 QString secondsText(double seconds);
+/// A unit in which times up to a largest one read well on an axis.
+struct TimeUnit {
+    double seconds = 1;
+    QString name; ///< "ms"
+};
+TimeUnit timeUnit(double largestSeconds);
+/// "12.5": a value beside an axis.
+QString tickText(double value, int decimals);
 /// "+3.1 ms"
 QString signedSecondsText(double seconds);
 /// "41 s", "12 min", "3 h 20 min": how long something still takes.
@@ -50,9 +58,9 @@ QString bandwidthText(double bytesPerSecond);
 /// "13.1 TFLOP/s"
 QString flopsText(double flopsPerSecond);
 
-/// "R", "K", "S", "S4", "S4/2": what stands on the placement stripe.
+/// "R", "K", "KH" (gradient held), "S", "S4", "S4/2": what stands on the placement stripe.
 QString placementLetter(const contract::Placement& placement);
-/// "replicated", "kept", "sharded", "sharded in 4 slices"
+/// "replicated", "kept", "kept, gradient held", "sharded", "sharded in 4 slices"
 QString placementWord(const contract::Placement& placement);
 
 /// Reads "16", "16 GiB", "500MiB", "24GB"; a bare number is GiB.

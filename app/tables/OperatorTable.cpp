@@ -4,6 +4,7 @@
 #include "app/look/Units.h"
 
 #include <map>
+#include <tuple>
 
 namespace shardscope::app {
 
@@ -19,6 +20,13 @@ QVariant number(int role, double value, const QString& text) {
     if (role == Qt::DisplayRole)
         return text;
     return {};
+}
+
+/// Whether an operator's weights travel alone.
+QString collectiveWord(const MapRow& row) {
+    if (row.exposedSeconds + row.hiddenSeconds <= 0)
+        return {};
+    return row.coalesced ? OperatorTable::tr("with its block") : OperatorTable::tr("own");
 }
 
 } // namespace
@@ -49,8 +57,8 @@ QVariant OperatorTable::data(const QModelIndex& index, int role) const {
     if (role == kOperatorRole)
         return row.op;
     if (role == Qt::TextAlignmentRole)
-        return index.column() <= Recompute ? QVariant(Qt::AlignLeft | Qt::AlignVCenter)
-                                           : QVariant(Qt::AlignRight | Qt::AlignVCenter);
+        return index.column() <= Collective ? QVariant(Qt::AlignLeft | Qt::AlignVCenter)
+                                            : QVariant(Qt::AlignRight | Qt::AlignVCenter);
     const auto bytes = [&](std::int64_t value) { return number(role, static_cast<double>(value), bytesText(value)); };
     const auto seconds = [&](double value) { return number(role, value, secondsText(value)); };
     switch (index.column()) {
@@ -65,6 +73,8 @@ QVariant OperatorTable::data(const QModelIndex& index, int role) const {
     case Recompute:
         return role == Qt::DisplayRole || role == kSortRole ? QVariant(row.recompute ? tr("yes") : QString())
                                                             : QVariant();
+    case Collective:
+        return role == Qt::DisplayRole || role == kSortRole ? QVariant(collectiveWord(row)) : QVariant();
     case Parameters:
         return bytes(part(row, MemoryPart::Parameters));
     case Gradients:
@@ -90,7 +100,7 @@ QVariant OperatorTable::data(const QModelIndex& index, int role) const {
 
 QVariant OperatorTable::headerData(int section, Qt::Orientation orientation, int role) const {
     if (orientation == Qt::Vertical || role != Qt::DisplayRole)
-        return role == Qt::TextAlignmentRole && section > Recompute
+        return role == Qt::TextAlignmentRole && section > Collective
                    ? QVariant(Qt::AlignRight | Qt::AlignVCenter)
                    : QAbstractTableModel::headerData(section, orientation, role);
     switch (section) {
@@ -100,6 +110,8 @@ QVariant OperatorTable::headerData(int section, Qt::Orientation orientation, int
         return tr("placement");
     case Recompute:
         return tr("recomputed");
+    case Collective:
+        return tr("collective");
     case Parameters:
         return tr("parameters");
     case Gradients:
@@ -130,15 +142,15 @@ void CommunicationTable::setPlan(const planner::PlanResultPointer& plan) {
     m_stepSeconds = 0;
     if (plan && plan->feasible) {
         m_stepSeconds = plan->stepSeconds;
-        std::map<std::pair<QString, QString>, std::size_t> found;
+        std::map<std::tuple<QString, QString, bool>, std::size_t> found;
         for (const MapRow& row : mapRows(*plan)) {
             const planner::OperatorCost& cost = plan->operators[static_cast<std::size_t>(row.op)].cost;
             if (cost.communicatedBytes == 0 && cost.gatherSeconds + cost.reduceSeconds == 0)
                 continue;
-            const auto key = std::pair(row.shortName, placementWord(row.placement));
+            const auto key = std::tuple(row.shortName, placementWord(row.placement), row.coalesced);
             const auto [place, isNew] = found.try_emplace(key, m_rows.size());
             if (isNew)
-                m_rows.push_back({row.shortName, row.op, 0, row.placement, 0, 0, 0, 0});
+                m_rows.push_back({row.shortName, row.op, 0, row.placement, row.coalesced, 0, 0, 0, 0});
             for (Row* sum : {&m_rows[place->second], &m_total}) {
                 ++sum->count;
                 sum->bytes += cost.communicatedBytes;
@@ -175,8 +187,8 @@ QVariant CommunicationTable::data(const QModelIndex& index, int role) const {
     if (role == kOperatorRole)
         return row.op;
     if (role == Qt::TextAlignmentRole)
-        return index.column() <= PlacementColumn ? QVariant(Qt::AlignLeft | Qt::AlignVCenter)
-                                                 : QVariant(Qt::AlignRight | Qt::AlignVCenter);
+        return index.column() <= Collective ? QVariant(Qt::AlignLeft | Qt::AlignVCenter)
+                                            : QVariant(Qt::AlignRight | Qt::AlignVCenter);
     switch (index.column()) {
     case Name:
         return role == kSortRole ? QVariant(row.op)
@@ -185,6 +197,9 @@ QVariant CommunicationTable::data(const QModelIndex& index, int role) const {
                    : QVariant();
     case PlacementColumn:
         return role == Qt::DisplayRole || role == kSortRole ? QVariant(placementWord(row.placement)) : QVariant();
+    case Collective:
+        return role == Qt::DisplayRole || role == kSortRole ? QVariant(row.coalesced ? tr("with its block") : tr("own"))
+                                                            : QVariant();
     case Bytes:
         return number(role, static_cast<double>(row.bytes), bytesText(row.bytes));
     case Gather:
@@ -204,7 +219,7 @@ QVariant CommunicationTable::data(const QModelIndex& index, int role) const {
 
 QVariant CommunicationTable::headerData(int section, Qt::Orientation orientation, int role) const {
     if (orientation == Qt::Vertical || role != Qt::DisplayRole)
-        return role == Qt::TextAlignmentRole && section > PlacementColumn
+        return role == Qt::TextAlignmentRole && section > Collective
                    ? QVariant(Qt::AlignRight | Qt::AlignVCenter)
                    : QAbstractTableModel::headerData(section, orientation, role);
     switch (section) {
@@ -212,6 +227,8 @@ QVariant CommunicationTable::headerData(int section, Qt::Orientation orientation
         return tr("operator");
     case PlacementColumn:
         return tr("placement");
+    case Collective:
+        return tr("collective");
     case Bytes:
         return tr("sent a step");
     case Gather:

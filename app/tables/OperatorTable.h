@@ -20,6 +20,7 @@ public:
         Name,
         PlacementColumn,
         Recompute,
+        Collective,
         Parameters,
         Gradients,
         Optimizer,
@@ -46,7 +47,7 @@ private:
 class CommunicationTable : public QAbstractTableModel {
     Q_OBJECT
 public:
-    enum Column { Name, PlacementColumn, Bytes, Gather, Reduce, Exposed, Share, ColumnCount };
+    enum Column { Name, PlacementColumn, Collective, Bytes, Gather, Reduce, Exposed, Share, ColumnCount };
     using QAbstractTableModel::QAbstractTableModel;
     void setPlan(const planner::PlanResultPointer& plan);
     QString summary() const;
@@ -62,6 +63,7 @@ private:
         std::int32_t op = 0;
         int count = 0;
         contract::Placement placement;
+        bool coalesced = false;
         std::int64_t bytes = 0;
         double gatherSeconds = 0, reduceSeconds = 0, exposedSeconds = 0;
     };

@@ -7,6 +7,8 @@
 
 #include <QFont>
 
+#include <cmath>
+
 namespace shardscope::app {
 
 void PlansTable::setDocument(const Document& document) {
@@ -17,23 +19,33 @@ void PlansTable::setDocument(const Document& document) {
         const planner::Graph& graph = *answer->plan->request.graph;
         const double units = unitsPerSample(graph);
         m_unit = rateUnit(graph);
-        const auto rowOf = [&](const QString& name, const planner::PlanResult& plan) {
+        const auto rowOf = [&](const QString& name, const planner::PlanResultPointer& plan) {
             return Row{name,
                        {},
-                       plan.peakBytes,
-                       plan.samplesPerSecond * unitsPerSample(*plan.request.graph),
-                       plan.stepSeconds,
-                       plan.training.microBatch,
+                       plan->peakBytes,
+                       plan->samplesPerSecond * unitsPerSample(*plan->request.graph),
+                       plan->stepSeconds,
+                       plan->training.microBatch,
                        0,
-                       -1};
+                       -1,
+                       {},
+                       plan};
         };
         if (answer->plan->feasible)
-            m_rows.push_back(rowOf(tr("this plan"), *answer->plan));
+            m_rows.push_back(rowOf(tr("this plan"), answer->plan));
         else
-            m_rows.push_back(
-                {tr("this plan"), tr("does not fit"), 0, 0, 0, 0, answer->plan->smallestFeasibleBytes, -1});
+            m_rows.push_back({tr("this plan"),
+                              tr("does not fit"),
+                              0,
+                              0,
+                              0,
+                              0,
+                              answer->plan->smallestFeasibleBytes,
+                              -1,
+                              {},
+                              nullptr});
         for (std::size_t i = 0; i < document.savedPlans().size(); ++i) {
-            m_rows.push_back(rowOf(document.savedPlans()[i].name, *document.savedPlans()[i].answer->plan));
+            m_rows.push_back(rowOf(document.savedPlans()[i].name, document.savedPlans()[i].answer->plan));
             m_rows.back().saved = static_cast<int>(i);
         }
         // Policies compared under another budget or for another graph would stand here as if they were of this one.
@@ -44,7 +56,8 @@ void PlansTable::setDocument(const Document& document) {
                                   baseline.feasible ? baseline.peakBytes : 0,
                                   baseline.feasible ? baseline.samplesPerSecond * units : 0,
                                   baseline.feasible ? baseline.stepSeconds : 0,
-                                  baseline.feasible ? baseline.microBatch : 0, baseline.smallestFeasibleBytes, -1});
+                                  baseline.feasible ? baseline.microBatch : 0, baseline.smallestFeasibleBytes, -1,
+                                  QString::fromStdString(baseline.what), baseline.feasible ? baseline.plan : nullptr});
     }
     endResetModel();
 }
@@ -61,8 +74,8 @@ QVariant PlansTable::data(const QModelIndex& index, int role) const {
         return {};
     const Row& row = m_rows[static_cast<std::size_t>(index.row())];
     if (role == Qt::TextAlignmentRole)
-        return index.column() == Name ? QVariant(Qt::AlignLeft | Qt::AlignVCenter)
-                                      : QVariant(Qt::AlignRight | Qt::AlignVCenter);
+        return index.column() == Name || index.column() == What ? QVariant(Qt::AlignLeft | Qt::AlignVCenter)
+                                                                : QVariant(Qt::AlignRight | Qt::AlignVCenter);
     if (role == Qt::FontRole && index.row() == 0) {
         QFont font;
         font.setBold(true);
@@ -87,11 +100,16 @@ QVariant PlansTable::data(const QModelIndex& index, int role) const {
         return cell(row.microBatch > 0, static_cast<double>(row.microBatch), countText(row.microBatch));
     case Against: {
         const double own = m_rows.front().rate;
-        const double difference = own > 0 && row.rate > 0 ? row.rate / own - 1 : 0;
-        return cell(own > 0 && row.rate > 0 && index.row() > 0, difference, signedPercentText(difference));
+        const double gain = own > 0 && row.rate > 0 ? own / row.rate - 1 : 0;
+        const QString text = std::abs(gain) < 0.0005 ? tr("as fast")
+                             : gain > 0              ? tr("%1 faster").arg(percentText(gain))
+                                                     : tr("%1 slower").arg(percentText(-gain));
+        return cell(own > 0 && row.rate > 0 && index.row() > 0, gain, text);
     }
     case Smallest:
         return cell(row.smallestBytes > 0, static_cast<double>(row.smallestBytes), gibText(row.smallestBytes, 2));
+    case What:
+        return row.what;
     default:
         return {};
     }
@@ -99,7 +117,7 @@ QVariant PlansTable::data(const QModelIndex& index, int role) const {
 
 QVariant PlansTable::headerData(int section, Qt::Orientation orientation, int role) const {
     if (orientation == Qt::Vertical || role != Qt::DisplayRole)
-        return role == Qt::TextAlignmentRole && section > Name
+        return role == Qt::TextAlignmentRole && section > Name && section != What
                    ? QVariant(Qt::AlignRight | Qt::AlignVCenter)
                    : QAbstractTableModel::headerData(section, orientation, role);
     switch (section) {
@@ -114,9 +132,11 @@ QVariant PlansTable::headerData(int section, Qt::Orientation orientation, int ro
     case Batch:
         return tr("micro-batch");
     case Against:
-        return tr("against this plan");
+        return tr("this plan is");
     case Smallest:
         return tr("smallest budget");
+    case What:
+        return tr("what it is");
     default:
         return {};
     }

@@ -11,7 +11,7 @@ namespace shardscope::app {
 class PlansTable : public QAbstractTableModel {
     Q_OBJECT
 public:
-    enum Column { Name, Peak, Rate, Step, Batch, Against, Smallest, ColumnCount };
+    enum Column { Name, Peak, Rate, Step, Batch, Against, Smallest, What, ColumnCount };
     struct Row {
         QString name;
         QString note; ///< "does not fit"
@@ -20,7 +20,9 @@ public:
         double stepSeconds = 0;
         std::int64_t microBatch = 0;
         std::int64_t smallestBytes = 0;
-        int saved = -1; ///< index of a saved plan
+        int saved = -1;                  ///< index of a saved plan
+        QString what;                    ///< a policy in a few words
+        planner::PlanResultPointer plan; ///< null when it does not fit
     };
     using QAbstractTableModel::QAbstractTableModel;
     void setDocument(const Document& document);

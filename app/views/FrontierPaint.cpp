@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/layout/PointLabels.h"
 #include "app/layout/Ticks.h"
 #include "app/look/Theme.h"
 #include "app/look/Units.h"
@@ -60,7 +61,7 @@ void FrontierView::paintZones(QPainter& painter, const FrontierAxis& a, const Co
             painter.drawText(QRectF(left, plot.bottom() - 18, right - left, 16), Qt::AlignCenter, text);
     };
     label(smallest, tight, tr("safe"));
-    label(card, plot.right(), tr("beyond the card"));
+    label(card, plot.right(), tr("beyond the %1").arg(m_picture.owner));
     painter.setPen(QPen(colors.limit, 1));
     painter.drawLine(QPointF(std::round(card) + 0.5, plot.top()), QPointF(std::round(card) + 0.5, plot.bottom()));
 }
@@ -112,7 +113,7 @@ void FrontierView::paintAxes(QPainter& painter, const FrontierAxis& a, const Col
     }
 
     painter.setFont(smallBoldFont());
-    const QString card = tr("card %1").arg(gibNumber(m_picture.cardBytes));
+    const QString card = QStringLiteral("%1 %2").arg(m_picture.owner, gibNumber(m_picture.cardBytes));
     const double cardWidth = QFontMetricsF(painter.font()).horizontalAdvance(card);
     const double cardX = a.xOf(static_cast<double>(m_picture.cardBytes));
     const double cardLeft = std::clamp(cardX - cardWidth / 2, plot.left(), plot.right() - cardWidth);
@@ -166,53 +167,69 @@ void FrontierView::paintPoints(QPainter& painter, const FrontierAxis& a, const C
     painter.setFont(smallFont());
     const QFontMetricsF metrics(painter.font());
     const double handleX = a.xOf(static_cast<double>(m_picture.budgetBytes));
-    std::vector<QRectF> taken{QRectF(handleX - 7, a.plot.top(), 14, a.plot.height())};
     const auto all = points();
-    for (const PlanPoint& point : all)
-        taken.emplace_back(a.xOf(static_cast<double>(point.peakBytes)) - 5, a.yOf(point.samplesPerSecond) - 5, 10, 10);
+    LabelRoom room{a.plot.adjusted(2, -16, -2, -20),
+                   {QRectF(handleX - 7, a.plot.top(), 14, a.plot.height())},
+                   frontierCurve(m_picture.frontier, a)};
+    std::vector<const PlanPoint*> shown;
+    std::vector<QPointF> at;
+    std::vector<QSizeF> sizes;
     for (const PlanPoint& point : all) {
-        const QPointF at(a.xOf(static_cast<double>(point.peakBytes)), a.yOf(point.samplesPerSecond));
-        if (!a.plot.adjusted(-1, -6, 1, 6).contains(at))
+        const QPointF place(a.xOf(static_cast<double>(point.peakBytes)), a.yOf(point.samplesPerSecond));
+        if (!a.plot.adjusted(-1, -6, 1, 6).contains(place))
             continue;
+        shown.push_back(&point);
+        at.push_back(place);
+        sizes.emplace_back(metrics.horizontalAdvance(point.name) + 2, 14);
+        room.taken.emplace_back(place.x() - 5, place.y() - 5, 10, 10);
+    }
+    // Policies that do not fit stand on the axis where they would begin.
+    const std::size_t fitting = at.size();
+    std::vector<QString> notFitting;
+    for (const planner::Baseline& baseline : m_picture.baselines) {
+        const QPointF place(a.xOf(static_cast<double>(baseline.smallestFeasibleBytes)), a.plot.bottom() - 26);
+        if (baseline.feasible || baseline.smallestFeasibleBytes <= 0 || !a.plot.contains(place))
+            continue;
+        notFitting.push_back(
+            tr("%1 from %2").arg(QString::fromStdString(baseline.name), gibText(baseline.smallestFeasibleBytes)));
+        at.push_back(place);
+        sizes.emplace_back(metrics.horizontalAdvance(notFitting.back()) + 2, 14);
+        room.taken.emplace_back(place.x() - 5, place.y() - 5, 10, 31);
+    }
+    const auto places = placeLabels(at, sizes, room);
+    for (std::size_t i = 0; i < shown.size(); ++i) {
+        if (places[i]) {
+            if (const auto end = leaderEnd(at[i], *places[i])) {
+                painter.setPen(QPen(colors.secondary, 1));
+                painter.drawLine(at[i], *end);
+            }
+        }
         painter.setPen(QPen(colors.text, 1.6));
         painter.setBrush(colors.card);
-        if (point.isSaved)
-            painter.drawRect(QRectF(at.x() - 4, at.y() - 4, 8, 8));
+        if (shown[i]->isSaved)
+            painter.drawRect(QRectF(at[i].x() - 4, at[i].y() - 4, 8, 8));
         else
-            painter.drawEllipse(at, 4.5, 4.5);
-        const double width = metrics.horizontalAdvance(point.name);
-        const std::array<QRectF, 6> places{
-            QRectF(at.x() - width / 2, at.y() + 6, width, 14), QRectF(at.x() - width / 2, at.y() - 20, width, 14),
-            QRectF(at.x() + 9, at.y() - 7, width, 14),         QRectF(at.x() - 9 - width, at.y() - 7, width, 14),
-            QRectF(at.x() + 6, at.y() + 6, width, 14),         QRectF(at.x() - 6 - width, at.y() + 6, width, 14)};
-        const QRectF room = a.plot.adjusted(2, -16, -2, -2);
-        const auto isFree = [&](const QRectF& place) {
-            return room.contains(place) && std::none_of(taken.begin(), taken.end(),
-                                                        [&](const QRectF& other) { return other.intersects(place); });
-        };
-        const auto place = std::find_if(places.begin(), places.end(), isFree);
-        if (place == places.end())
+            painter.drawEllipse(at[i], 4.5, 4.5);
+        if (!places[i])
             continue;
-        taken.push_back(place->adjusted(-3, -1, 3, 1));
         painter.setPen(colors.text);
-        painter.drawText(place->adjusted(0, 0, 2, 0), Qt::AlignLeft | Qt::AlignVCenter, point.name);
+        painter.drawText(places[i]->adjusted(0, 0, 2, 0), Qt::AlignLeft | Qt::AlignVCenter, shown[i]->name);
     }
-    // Policies that do not fit the card stand on the axis where they would begin.
-    for (const planner::Baseline& baseline : m_picture.baselines) {
-        const QPointF at(a.xOf(static_cast<double>(baseline.smallestFeasibleBytes)), a.plot.bottom() - 26);
-        if (baseline.feasible || baseline.smallestFeasibleBytes <= 0 || !a.plot.contains(at))
-            continue;
+    for (std::size_t i = fitting; i < at.size(); ++i) {
         painter.setPen(QPen(colors.secondary, 1.2, Qt::DotLine));
-        painter.drawLine(at, QPointF(at.x(), a.plot.bottom()));
+        painter.drawLine(at[i], QPointF(at[i].x(), a.plot.bottom()));
+        if (places[i])
+            if (const auto end = leaderEnd(at[i], *places[i])) {
+                painter.setPen(QPen(colors.secondary, 1));
+                painter.drawLine(at[i], *end);
+            }
         painter.setPen(QPen(colors.secondary, 1.4));
         painter.setBrush(colors.card);
-        painter.drawEllipse(at, 3.5, 3.5);
-        const QString text =
-            tr("%1 from %2").arg(QString::fromStdString(baseline.name), gibText(baseline.smallestFeasibleBytes));
-        const double width = metrics.horizontalAdvance(text);
-        const double left = std::min(at.x() - width / 2, a.plot.right() - width - 2);
+        painter.drawEllipse(at[i], 3.5, 3.5);
         painter.setPen(colors.text);
-        painter.drawText(QRectF(left, at.y() - 20, width + 2, 14), Qt::AlignLeft | Qt::AlignVCenter, text);
+        if (places[i])
+            painter.drawText(places[i]->adjusted(0, 0, 2, 0), Qt::AlignLeft | Qt::AlignVCenter,
+                             notFitting[i - fitting]);
     }
 }
 

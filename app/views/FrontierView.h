@@ -29,6 +29,7 @@ struct FrontierPicture {
     double samplesPerSecond = 0;    ///< of the current plan
     double unitsPerSample = 1;      ///< tokens of one sample, or 1 for images
     QString unit;                   ///< "tokens/s"
+    QString owner;                  ///< "card", what has the memory
     bool isCpu = false;
     bool isComplete = false; ///< the frontier is not still being computed
 };

@@ -218,6 +218,8 @@ void Inspector::showOverview() {
         counts << (plan.counts.split > 0
                        ? tr("%1 sharded, %2 of them split").arg(plan.counts.shard).arg(plan.counts.split)
                        : tr("%1 sharded").arg(plan.counts.shard));
+    if (plan.counts.coalesced > 0)
+        counts << tr("%1 coalesced with their block").arg(plan.counts.coalesced);
     QString text = tr("%1 operators: %2.").arg(plan.operators.size()).arg(counts.join(QStringLiteral(", ")));
     for (const std::string& note : plan.notes)
         text += '\n' + QString::fromStdString(note);
@@ -277,6 +279,11 @@ void Inspector::showSelection(const std::vector<const MapRow*>& rows) {
             parameters += graphOperators[static_cast<std::size_t>(row->op)].parameters();
         facts << tr("%1 parameters").arg(countText(parameters));
     }
+    const auto all = [&rows](auto is) { return std::all_of(rows.begin(), rows.end(), is); };
+    if (all([](const MapRow* row) { return row->coalesced; }))
+        facts << tr("one collective with its block");
+    if (all([](const MapRow* row) { return row->placement.held; }))
+        facts << tr("gradient held whole");
     m_facts->setText(facts.join(QStringLiteral(", ")));
 
     int kinds[3] = {};
@@ -363,7 +370,7 @@ void Inspector::showReasons(const Explanation& explanation) {
         return;
     const planner::PlannedOperator& planned = operators[static_cast<std::size_t>(explanation.op)];
     if (!answer->plan->request.graph->operators[static_cast<std::size_t>(explanation.op)].isTied())
-        m_why->setText(reasonText(planned.placement, planned.pinned, explanation.reasons));
+        m_why->setText(reasonText(planned, explanation.reasons, answer->plan->training.accumulate));
 }
 
 } // namespace shardscope::app

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "app/layout/MemoryParts.h"
 #include "app/run/RunRecord.h"
 
 #include <QWidget>
@@ -45,6 +46,8 @@ class MemoryBars : public QWidget {
 public:
     explicit MemoryBars(QWidget* parent = nullptr);
     void setWorkers(const std::vector<RunWorker>& workers);
+    /// The largest bytes of every category, for the legend.
+    MemoryParts present() const;
     QSize minimumSizeHint() const override { return {200, 120}; }
 
 protected:

@@ -27,6 +27,17 @@ void MemoryBars::setWorkers(const std::vector<RunWorker>& workers) {
     update();
 }
 
+MemoryParts MemoryBars::present() const {
+    MemoryParts present{};
+    for (const RunWorker& worker : m_workers)
+        for (const contract::Ledger* ledger : {&worker.memory->predicted, &worker.memory->allocated}) {
+            const MemoryParts parts = partsOf(*ledger);
+            for (std::size_t i = 0; i < present.size(); ++i)
+                present[i] = std::max(present[i], parts[i]);
+        }
+    return present;
+}
+
 QRectF MemoryBars::plot() const {
     return {52, 22, width() - 60.0, height() - 22.0 - 36};
 }

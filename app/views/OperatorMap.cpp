@@ -45,6 +45,7 @@ void OperatorMap::setRows(std::vector<MapRow> rows, std::int32_t peakOperator) {
     m_peakOperator = peakOperator;
     m_scale = scaleOf(m_rows);
     m_columns = foldColumns(m_rows, m_folded);
+    m_coalesced = coalescedRuns(m_rows, m_columns);
     m_current = -1;
     for (std::size_t c = 0; c < m_columns.columns.size() && currentRow >= 0; ++c) {
         const auto& members = m_columns.columns[c].rows;
@@ -86,9 +87,10 @@ OperatorMap::Geometry OperatorMap::geometry() const {
     const double labels = 32;
     const double communication = std::clamp(height() * 0.17, 22.0, 70.0);
     constexpr double kStripe = 17;
-    g.plot = QRectF(kLeftAxis, 14, width, height() - 14 - labels - communication - kStripe - 8);
+    g.plot = QRectF(kLeftAxis, 14, width, height() - 14 - labels - communication - kStripe - 12);
     g.stripe = QRectF(kLeftAxis, g.plot.bottom() + 3, width, kStripe);
-    g.communication = QRectF(kLeftAxis, g.stripe.bottom() + 3, width, communication);
+    // Between stripe and communication there is room for the brackets of shared collectives.
+    g.communication = QRectF(kLeftAxis, g.stripe.bottom() + 7, width, communication);
     g.nameY = g.communication.bottom() + 2;
     g.groupY = g.nameY + 15;
     return g;
@@ -257,7 +259,8 @@ QString OperatorMap::describe(int column) const {
         title = tr("%1 of %2 equal blocks, %3").arg(row.shortName).arg(members.size()).arg(group.label);
     QString text = QStringLiteral("<b>%1</b><br>%2%3<table cellspacing=0 cellpadding=0>")
                        .arg(title.toHtmlEscaped(), placementWord(row.placement),
-                            row.recompute ? tr(", block recomputed") : QString());
+                            (row.recompute ? tr(", block recomputed") : QString()) +
+                                (row.coalesced ? tr("<br>one collective with its block") : QString()));
     const auto line = [&text](const QString& name, const QString& value) {
         text += QStringLiteral("<tr><td>%1&nbsp;&nbsp;</td><td align=right>%2</td></tr>").arg(name, value);
     };

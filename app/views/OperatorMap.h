@@ -65,6 +65,7 @@ private:
 
     void paintAxes(QPainter& painter, const Geometry& g, const Colors& colors) const;
     void paintBars(QPainter& painter, const Geometry& g, const Colors& colors) const;
+    void paintCoalescing(QPainter& painter, const Geometry& g, const Colors& colors) const;
     void paintStripe(QPainter& painter, const Geometry& g, const Colors& colors) const;
     void paintLabels(QPainter& painter, const Geometry& g, const Colors& colors) const;
     void paintMarks(QPainter& painter, const Geometry& g, const Colors& colors) const;
@@ -73,6 +74,7 @@ private:
 
     std::vector<MapRow> m_rows;
     MapColumns m_columns;
+    std::vector<CoalescedRun> m_coalesced;
     std::vector<Span> m_spans; ///< unzoomed, from 0
     MapScale m_scale;
     std::vector<bool> m_isSelected; ///< by row

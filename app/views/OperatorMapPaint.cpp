@@ -40,6 +40,7 @@ void OperatorMap::paintEvent(QPaintEvent*) {
     painter.setClipRect(QRectF(g.plot.left() - 1, 0, g.plot.width() + 2, height()));
     paintBars(painter, g, colors);
     paintStripe(painter, g, colors);
+    paintCoalescing(painter, g, colors);
     paintLabels(painter, g, colors);
     paintMarks(painter, g, colors);
     painter.restore();
@@ -232,6 +233,38 @@ void OperatorMap::paintStripe(QPainter& painter, const Geometry& g, const Colors
             painter.drawText(visible, Qt::AlignCenter, letter);
         }
         c = end;
+    }
+    painter.setRenderHint(QPainter::Antialiasing, false);
+}
+
+void OperatorMap::paintCoalescing(QPainter& painter, const Geometry& g, const Colors& colors) const {
+    painter.setRenderHint(QPainter::Antialiasing);
+    painter.setPen(QPen(colors.exposed, 1.5));
+    const double y = g.stripe.bottom() + 4.5;
+    double lastEnd = -1e9;
+    for (const CoalescedRun& run : m_coalesced) {
+        const Span first = screenSpan(run.first), last = screenSpan(run.last);
+        const double begin = first.begin + 1, end = last.end - innerGap(last.width()) - 1;
+        if (end < g.plot.left())
+            continue;
+        if (begin > g.plot.right())
+            break;
+        if (end - begin < 5) {
+            // Too many blocks for brackets: one line under all of them.
+            if (end > lastEnd)
+                painter.drawLine(QPointF(std::max(begin, lastEnd), y), QPointF(end + 1, y));
+            lastEnd = end;
+            continue;
+        }
+        painter.drawLine(QPointF(begin, y), QPointF(end, y));
+        // A tick up to every operator that takes part.
+        for (std::int32_t c = run.first; c <= run.last; ++c) {
+            const MapColumn& column = m_columns.columns[static_cast<std::size_t>(c)];
+            if (!m_rows[static_cast<std::size_t>(column.rows.front())].coalesced)
+                continue;
+            const double x = c == run.first ? begin : c == run.last ? end : screenSpan(c).center();
+            painter.drawLine(QPointF(x, y), QPointF(x, g.stripe.bottom() + 1.5));
+        }
     }
     painter.setRenderHint(QPainter::Antialiasing, false);
 }

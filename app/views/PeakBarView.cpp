@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/views/PeakBarView.h"
 
+#include "app/document/Verdict.h"
 #include "app/layout/PeakBar.h"
 #include "app/look/Theme.h"
 #include "app/look/Units.h"
@@ -24,13 +25,16 @@ constexpr double kBarHeight = 20;
 PeakBarView::PeakBarView(QWidget* parent) : QWidget(parent) {
     setAccessibleName(tr("Peak memory of a device"));
     setMouseTracking(true);
+    setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Preferred);
+    setMaximumWidth(460);
 }
 
-void PeakBarView::setPlan(const planner::PlanResultPointer& plan, std::int64_t cardBytes) {
+void PeakBarView::setPlan(const planner::PlanResultPointer& plan, const contract::Cluster& cluster) {
     m_plan = plan;
-    m_cardBytes = cardBytes;
+    m_cardBytes = cluster.device.memoryBytes;
+    m_owner = memoryOwnerWord(cluster);
     if (plan && plan->feasible)
-        setAccessibleDescription(tr("%1 of %2 on the card").arg(gibText(plan->peakBytes), gibText(cardBytes)));
+        setAccessibleDescription(tr("%1 of %2 on the %3").arg(gibText(plan->peakBytes), gibText(m_cardBytes), m_owner));
     update();
 }
 
@@ -86,18 +90,30 @@ void PeakBarView::paintEvent(QPaintEvent*) {
                   p.optimizerStep == largest && p.firstStep != largest && p.resume != largest}};
     }
     const double y = kBarHeight + 7;
+    painter.setFont(smallFont());
+    const QFontMetricsF metrics(painter.font());
+    const QString cardText = QStringLiteral("%1 %2").arg(m_owner, unit.text(m_cardBytes));
+    const double cardWidth = metrics.horizontalAdvance(cardText);
+    const auto widthOf = [](const Text& text) {
+        return QFontMetricsF(text.isBold ? smallBoldFont() : smallFont()).horizontalAdvance(text.text) + 16;
+    };
+    const auto widthOfAll = [&] {
+        double width = 0;
+        for (const Text& peak : peaks)
+            width += widthOf(peak);
+        return width;
+    };
+    // The largest peak stays; the others are in the tooltip where there is no room.
+    while (peaks.size() > 1 && widthOfAll() + cardWidth > bar.width())
+        peaks.erase(std::find_if(peaks.begin(), peaks.end(), [](const Text& peak) { return !peak.isBold; }));
     double x = bar.left();
     for (const Text& peak : peaks) {
         painter.setFont(peak.isBold ? smallBoldFont() : smallFont());
         painter.setPen(peak.isBold ? colors.text : colors.secondary);
-        const double width = QFontMetricsF(painter.font()).horizontalAdvance(peak.text);
-        painter.drawText(QRectF(x, y, width + 2, 16), Qt::AlignLeft | Qt::AlignVCenter, peak.text);
-        x += width + 18;
+        painter.drawText(QRectF(x, y, widthOf(peak), 16), Qt::AlignLeft | Qt::AlignVCenter, peak.text);
+        x += widthOf(peak);
     }
     painter.setFont(smallFont());
-    const QFontMetricsF metrics(painter.font());
-    const QString cardText = tr("card %1").arg(unit.text(m_cardBytes));
-    const double cardWidth = metrics.horizontalAdvance(cardText);
     const double cardLeft = std::clamp(cardX - cardWidth, x, std::max(x, bar.right() - cardWidth));
     painter.setPen(colors.secondary);
     painter.drawText(QRectF(cardLeft, y, cardWidth + 2, 16), Qt::AlignLeft | Qt::AlignVCenter, cardText);
@@ -119,63 +135,19 @@ bool PeakBarView::event(QEvent* event) {
             if (parts[static_cast<std::size_t>(i)] > 0)
                 text += QStringLiteral("<tr><td>%1&nbsp;&nbsp;</td><td align=right>%2</td></tr>")
                             .arg(partName(static_cast<MemoryPart>(i)), bytesText(parts[static_cast<std::size_t>(i)]));
-        text +=
-            tr("<tr><td><b>peak</b></td><td align=right><b>%1</b></td></tr></table>").arg(bytesText(m_plan->peakBytes));
+        const auto line = [&text](const QString& name, std::int64_t bytes) {
+            text +=
+                QStringLiteral("<tr><td>%1&nbsp;&nbsp;</td><td align=right>%2</td></tr>").arg(name, bytesText(bytes));
+        };
+        line(tr("<b>peak</b>"), m_plan->peakBytes);
+        line(tr("first step"), m_plan->peaks.firstStep);
+        line(tr("resumed"), m_plan->peaks.resume);
+        line(tr("optimizer step"), m_plan->peaks.optimizerStep);
+        text += QStringLiteral("</table>");
         QToolTip::showText(help->globalPos(), text, this);
         return true;
     }
     return QWidget::event(event);
-}
-
-namespace {
-
-struct LegendItem {
-    QString text;
-    QBrush brush;
-};
-
-std::vector<LegendItem> legendItems(const Colors& colors) {
-    std::vector<LegendItem> items;
-    for (const MemoryPart part : {MemoryPart::Parameters, MemoryPart::Gradients, MemoryPart::Optimizer,
-                                  MemoryPart::Activations, MemoryPart::Slots})
-        items.push_back({partName(part), partBrush(part, colors)});
-    items.push_back({Legend::tr("exposed"), colors.exposed});
-    items.push_back({Legend::tr("hidden"), colors.hidden});
-    return items;
-}
-
-} // namespace
-
-Legend::Legend(QWidget* parent) : QWidget(parent) {
-    setAccessibleName(tr("Legend"));
-}
-
-QSize Legend::sizeHint() const {
-    const QFontMetricsF metrics(smallFont());
-    double width = 0;
-    for (const LegendItem& item : legendItems(colorsOf(this)))
-        width += metrics.horizontalAdvance(item.text) + 28;
-    return {static_cast<int>(width) + 2, 16};
-}
-
-void Legend::paintEvent(QPaintEvent*) {
-    const Colors& colors = colorsOf(this);
-    QPainter painter(this);
-    painter.setRenderHint(QPainter::Antialiasing);
-    painter.setFont(smallFont());
-    const QFontMetricsF metrics(painter.font());
-    double x = 0;
-    for (const LegendItem& item : legendItems(colors)) {
-        const double width = metrics.horizontalAdvance(item.text);
-        if (x + width + 15 > this->width())
-            break;
-        painter.setPen(Qt::NoPen);
-        painter.setBrush(item.brush);
-        painter.drawRoundedRect(QRectF(x, height() / 2.0 - 4.5, 9, 9), 2, 2);
-        painter.setPen(colors.secondary);
-        painter.drawText(QRectF(x + 14, 0, width + 2, height()), Qt::AlignLeft | Qt::AlignVCenter, item.text);
-        x += width + 28;
-    }
 }
 
 } // namespace shardscope::app

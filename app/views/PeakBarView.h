@@ -12,9 +12,9 @@ class PeakBarView : public QWidget {
     Q_OBJECT
 public:
     explicit PeakBarView(QWidget* parent = nullptr);
-    void setPlan(const planner::PlanResultPointer& plan, std::int64_t cardBytes);
-    QSize sizeHint() const override { return {520, 48}; }
-    QSize minimumSizeHint() const override { return {330, 46}; }
+    void setPlan(const planner::PlanResultPointer& plan, const contract::Cluster& cluster);
+    QSize sizeHint() const override { return {460, 48}; }
+    QSize minimumSizeHint() const override { return {300, 46}; }
 
 protected:
     void paintEvent(QPaintEvent* event) override;
@@ -23,18 +23,7 @@ protected:
 private:
     planner::PlanResultPointer m_plan;
     std::int64_t m_cardBytes = 0;
-};
-
-/// The colours of the ledger's categories and of communication, in a row.
-class Legend : public QWidget {
-    Q_OBJECT
-public:
-    explicit Legend(QWidget* parent = nullptr);
-    QSize sizeHint() const override;
-    QSize minimumSizeHint() const override { return {10, 16}; }
-
-protected:
-    void paintEvent(QPaintEvent* event) override;
+    QString m_owner; ///< "card"
 };
 
 } // namespace shardscope::app

@@ -6,15 +6,14 @@
 #include "app/look/Theme.h"
 #include "app/look/Units.h"
 #include "app/tables/OperatorTable.h"
-#include "app/tables/PlansTable.h"
 #include "app/views/BudgetField.h"
 #include "app/views/Card.h"
 #include "app/views/DataTable.h"
 #include "app/views/FrontierView.h"
+#include "app/views/Legend.h"
 #include "app/views/OperatorMap.h"
-#include "app/views/PeakBarView.h"
+#include "app/views/PlanTabs.h"
 #include "app/views/RemediesView.h"
-#include "app/views/Tabs.h"
 #include "app/work/Planning.h"
 
 #include <QHBoxLayout>
@@ -30,14 +29,13 @@ namespace shardscope::app {
 
 PlanPage::PlanPage(Document& document, QWidget* parent)
     : QWidget(parent), m_document(document), m_map(new OperatorMap(this)), m_operatorTable(new OperatorTable(this)),
-      m_frontier(new FrontierView(this)), m_communicationTable(new CommunicationTable(this)),
-      m_plansTable(new PlansTable(this)) {
+      m_frontier(new FrontierView(this)), m_tabs(new PlanTabs(document, this)) {
     auto* column = new QVBoxLayout(this);
     column->setContentsMargins(0, 0, 0, 0);
     column->setSpacing(kGap);
     column->addWidget(buildMap(), 23);
     column->addWidget(buildBudget(), 19);
-    column->addWidget(buildTabs(), 17);
+    column->addWidget(m_tabs, 17);
     connectMap();
     connect(&document, &Document::answered, this, &PlanPage::showAnswer);
     connect(&document, &Document::selectionChanged, this, [this] { m_map->setSelection(m_document.selection()); });
@@ -46,19 +44,15 @@ PlanPage::PlanPage(Document& document, QWidget* parent)
         showFrontier();
     });
     connect(&document, &Document::surroundingsChanged, this, &PlanPage::showFrontier);
-    connect(&document, &Document::comparisonChanged, this, &PlanPage::showPlans);
-    connect(&document, &Document::savedPlansChanged, this, [this] {
-        showFrontier();
-        showPlans();
-    });
+    connect(&document, &Document::savedPlansChanged, this, &PlanPage::showFrontier);
 }
 
 QWidget* PlanPage::buildMap() {
     m_mapCard = new Card(tr("Operators"), this);
     m_mapCard->setMinimumHeight(200);
-    auto* legend = new Legend(m_mapCard);
+    m_legend = new Legend(m_mapCard);
     m_mapCard->header()->addSpacing(8);
-    m_mapCard->header()->addWidget(legend, 1);
+    m_mapCard->header()->addWidget(m_legend, 1);
     auto* table = new QPushButton(tr("table"), m_mapCard);
     table->setObjectName("link");
     table->setCursor(Qt::PointingHandCursor);
@@ -124,39 +118,6 @@ QWidget* PlanPage::buildBudget() {
     return card;
 }
 
-QWidget* PlanPage::buildTabs() {
-    auto* card = new Card({}, this);
-    card->setMinimumHeight(140);
-    card->layout()->setContentsMargins(kCardMargin, 2, kCardMargin, 8);
-    static_cast<QVBoxLayout*>(card->layout())->setSpacing(0);
-    m_tabs = new TabStrip(card);
-    m_tabs->addTab(tr("Communication"));
-    m_tabs->addTab(tr("Plans"));
-    m_communicationView = new DataTable(m_communicationTable, kSortRole, tr("Communication"), card);
-    m_plansView = new DataTable(m_plansTable, kSortRole, tr("Plans"), card);
-    m_plansView->setSortingEnabled(false);
-    connect(m_communicationView, &QTableView::clicked, this,
-            [this](const QModelIndex& index) { m_document.select({index.data(kOperatorRole).toInt()}); });
-    connect(m_plansView, &QTableView::doubleClicked, this, [this](const QModelIndex& index) {
-        const PlansTable::Row& row = m_plansTable->row(m_plansView->proxy()->mapToSource(index).row());
-        if (row.peakBytes > 0)
-            m_document.setBudget(row.peakBytes);
-        else if (row.smallestBytes > 0)
-            m_document.setBudget(row.smallestBytes);
-    });
-    m_plansView->setToolTip(tr("Double-click a plan to use its memory as the budget"));
-    m_tabPages = new QStackedWidget(card);
-    m_tabPages->addWidget(m_communicationView);
-    m_tabPages->addWidget(m_plansView);
-    connect(m_tabs, &TabStrip::currentChanged, this, [this](int index) {
-        m_tabPages->setCurrentIndex(index);
-        showPlans();
-    });
-    card->body()->addWidget(m_tabs);
-    card->body()->addWidget(m_tabPages, 1);
-    return card;
-}
-
 void PlanPage::connectMap() {
     connect(m_map, &OperatorMap::selectionPicked, &m_document, &Document::select);
     connect(m_map, &OperatorMap::placeRequested, &m_document, &Document::placeSelection);
@@ -213,6 +174,7 @@ void PlanPage::showAnswer() {
     if (!m_isComparing) {
         auto rows = isFeasible ? mapRows(*answer->plan) : std::vector<MapRow>();
         m_operatorTable->setRows(rows);
+        showLegend(rows);
         m_map->setRows(std::move(rows), isFeasible ? answer->plan->peakOperator : -1);
         m_map->setSelection(m_document.selection());
     }
@@ -222,9 +184,25 @@ void PlanPage::showAnswer() {
     } else {
         m_mapPages->setCurrentIndex(m_isTable ? 1 : 0);
     }
-    m_communicationTable->setPlan(isFeasible ? answer->plan : nullptr);
     showFrontier();
-    showPlans();
+}
+
+void PlanPage::showLegend(const std::vector<MapRow>& rows) {
+    MemoryParts present{};
+    bool isCoalesced = false;
+    for (const MapRow& row : rows) {
+        for (std::size_t i = 0; i < present.size(); ++i)
+            present[i] += row.memory[i];
+        isCoalesced = isCoalesced || row.coalesced;
+    }
+    m_legend->setItems([present, isCoalesced](const Colors& colors) {
+        std::vector<LegendItem> items = memoryLegend(present, colors);
+        items.push_back({tr("exposed"), colors.exposed});
+        items.push_back({tr("hidden"), colors.hidden});
+        if (isCoalesced)
+            items.push_back({tr("one collective"), colors.exposed, LegendItem::Mark::Bracket});
+        return items;
+    });
 }
 
 void PlanPage::showFrontier() {
@@ -235,6 +213,7 @@ void PlanPage::showFrontier() {
     picture.cardBytes = choices.cardBytes();
     picture.budgetBytes = choices.budget();
     picture.isCpu = choices.cluster.isCpu;
+    picture.owner = memoryOwnerWord(choices.cluster);
     picture.unit = rateUnit(*choices.graph);
     picture.unitsPerSample = unitsPerSample(*choices.graph);
     if (const auto surroundings = m_document.surroundings()) {
@@ -294,13 +273,6 @@ void PlanPage::showFlip() {
     }
     m_flip->setText(parts.join(QStringLiteral(" · ")));
     m_flip->setToolTip(m_flip->text());
-}
-
-void PlanPage::showPlans() {
-    m_plansTable->setDocument(m_document);
-    m_tabs->setNote(m_tabs->current() == 0
-                        ? m_communicationTable->summary()
-                        : tr("each at its own best batch and recomputation · Ctrl+D saves this plan"));
 }
 
 } // namespace shardscope::app

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "app/layout/MapRows.h"
 #include "app/work/Answer.h"
 
 #include <QWidget>
@@ -13,15 +14,14 @@ namespace shardscope::app {
 
 class BudgetField;
 class Card;
-class CommunicationTable;
 class DataTable;
 class Document;
 class FrontierView;
+class Legend;
 class OperatorMap;
 class OperatorTable;
-class PlansTable;
 class RemediesView;
-class TabStrip;
+class PlanTabs;
 
 /// The centre of the window while planning: map, budget, and tables below.
 class PlanPage : public QWidget {
@@ -30,6 +30,7 @@ public:
     explicit PlanPage(Document& document, QWidget* parent = nullptr);
     OperatorMap& map() { return *m_map; }
     FrontierView& frontier() { return *m_frontier; }
+    PlanTabs& tabs() { return *m_tabs; }
     void showTableTwin(bool shown);
     bool isTableTwinShown() const;
     void setFolded(bool folded);
@@ -40,17 +41,17 @@ Q_SIGNALS:
 private:
     QWidget* buildMap();
     QWidget* buildBudget();
-    QWidget* buildTabs();
     void connectMap();
     void showAnswer();
+    void showLegend(const std::vector<MapRow>& rows);
     void showFrontier();
-    void showPlans();
     void showFlip();
     void setCompared(bool held);
 
     Document& m_document;
     Card* m_mapCard = nullptr;
     OperatorMap* m_map;
+    Legend* m_legend = nullptr;
     OperatorTable* m_operatorTable;
     DataTable* m_operatorView = nullptr;
     QWidget* m_twin = nullptr;
@@ -59,12 +60,7 @@ private:
     FrontierView* m_frontier;
     BudgetField* m_budget = nullptr;
     QLabel* m_flip = nullptr;
-    CommunicationTable* m_communicationTable;
-    PlansTable* m_plansTable;
-    DataTable* m_communicationView = nullptr;
-    DataTable* m_plansView = nullptr;
-    TabStrip* m_tabs = nullptr;
-    QStackedWidget* m_tabPages = nullptr;
+    PlanTabs* m_tabs;
     int m_dragKey = 0;
     bool m_isComparing = false;
     bool m_isTable = false;

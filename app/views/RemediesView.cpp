@@ -66,8 +66,9 @@ void RemediesView::setAnswer(const AnswerPointer& answer, const RemediesPointer&
     };
     if (answer->plan->smallestFeasibleBytes > 0)
         add(tr("a budget of %1").arg(gibText(answer->plan->smallestFeasibleBytes, 2)), {}, {},
-            answer->plan->smallestFeasibleBytes > answer->choices->cardBytes() ? tr("more than the card has")
-                                                                               : QString(),
+            answer->plan->smallestFeasibleBytes > answer->choices->cardBytes()
+                ? tr("more than the %1 has").arg(memoryOwnerWord(answer->choices->cluster))
+                : QString(),
             tr("Go there"), [this, bytes = answer->plan->smallestFeasibleBytes] { Q_EMIT smallestRequested(bytes); });
     if (remedies && remedies->generation == answer->generation) {
         for (std::size_t i = 0; i < remedies->list.size() && i < 7; ++i) {
@@ -79,7 +80,8 @@ void RemediesView::setAnswer(const AnswerPointer& answer, const RemediesPointer&
                 [this, i] { Q_EMIT remedyChosen(static_cast<int>(i)); });
         }
         if (remedies->list.empty())
-            grid->addWidget(makeLabel(tr("No single change makes it fit."), "secondary", table), row, 0, 1, 5);
+            grid->addWidget(makeLabel(tr("No change, and no two of them, make it fit."), "secondary", table), row, 0, 1,
+                            5);
     } else {
         grid->addWidget(makeLabel(tr("Looking for changes that fit …"), "secondary", table), row, 0, 1, 5);
     }

@@ -7,6 +7,7 @@
 #include "app/tables/RunTables.h"
 #include "app/views/Card.h"
 #include "app/views/DataTable.h"
+#include "app/views/Legend.h"
 #include "app/views/LossChart.h"
 
 #include <QHBoxLayout>
@@ -51,7 +52,9 @@ RunPage::RunPage(Trainer& trainer, QWidget* parent)
     loss->body()->addWidget(m_loss);
     loss->setMinimumHeight(220);
     auto* memory = new Card(tr("Memory on a device, measured over predicted"), this);
-    memory->body()->addWidget(m_memory);
+    m_memoryLegend = new Legend(memory);
+    memory->body()->addWidget(m_memoryLegend);
+    memory->body()->addWidget(m_memory, 1);
     memory->setMinimumHeight(220);
     // One above the other: what the run does, and what it takes.
     auto* charts = new QVBoxLayout;
@@ -119,6 +122,8 @@ void RunPage::showRecord(const RunRecord& record) {
     m_progress->setValue(record.steps().empty() ? 0 : static_cast<int>(record.steps().back().step));
     m_loss->setRecord(record);
     m_memory->setWorkers(record.workers());
+    m_memoryLegend->setItems(
+        [present = m_memory->present()](const Colors& colors) { return memoryLegend(present, colors); });
     m_workers->setWorkers(record.workers());
     QScrollBar* bar = m_logView->verticalScrollBar();
     const bool isAtEnd = bar->value() >= bar->maximum() - 2;

@@ -11,6 +11,7 @@ namespace shardscope::app {
 
 class DataTable;
 class LogTable;
+class Legend;
 class LossChart;
 class MemoryBars;
 class RunRecord;
@@ -37,6 +38,7 @@ private:
     QPushButton* m_stop;
     LossChart* m_loss;
     MemoryBars* m_memory;
+    Legend* m_memoryLegend = nullptr;
     WorkersTable* m_workers;
     LogTable* m_log;
     DataTable* m_logView;

@@ -3,6 +3,7 @@
 
 #include "app/look/Theme.h"
 #include "app/look/Units.h"
+#include "app/views/PartsLabel.h"
 #include "app/views/PeakBarView.h"
 
 #include <QHBoxLayout>
@@ -20,13 +21,13 @@ constexpr int kMark = 28;
 } // namespace
 
 VerdictView::VerdictView(QWidget* parent)
-    : Card({}, parent), m_headline(new QLabel(this)), m_detail(new ElidedLabel(this)), m_rate(new QLabel(this)),
-      m_numbers(new ElidedLabel(this)), m_remedy(new QPushButton(this)), m_bar(new PeakBarView(this)) {
+    : Card({}, parent), m_headline(new QLabel(this)), m_detail(new PartsLabel(this)), m_rate(new QLabel(this)),
+      m_numbers(new PartsLabel(this)), m_remedy(new QPushButton(this)), m_bar(new PeakBarView(this)) {
     setAccessibleName(tr("Verdict"));
     setFixedHeight(72);
     m_headline->setStyleSheet(QStringLiteral("font-size: 18px; font-weight: 600;"));
     m_rate->setProperty("role", "value");
-    m_numbers->setProperty("role", "secondary");
+    m_detail->setStrong(true);
     m_remedy->hide();
     connect(m_remedy, &QPushButton::clicked, this, [this] { Q_EMIT smallestRequested(m_verdict.remedyBytes); });
 
@@ -45,9 +46,9 @@ VerdictView::VerdictView(QWidget* parent)
     words->addLayout(second);
     auto* row = new QHBoxLayout;
     row->setSpacing(20);
-    row->addLayout(words, 3);
+    row->addLayout(words, 1);
     row->addWidget(m_remedy);
-    row->addWidget(m_bar, 2);
+    row->addWidget(m_bar);
     body()->addLayout(row);
     layout()->setContentsMargins(kCardMargin, 6, kCardMargin, 8);
     static_cast<QVBoxLayout*>(layout())->setSpacing(0);
@@ -56,16 +57,22 @@ VerdictView::VerdictView(QWidget* parent)
 void VerdictView::setAnswer(const AnswerPointer& answer, const ComparisonPointer& comparison) {
     m_verdict = answer ? verdictOf(*answer, comparison.get()) : Verdict{};
     m_headline->setText(answer ? m_verdict.headline : tr("Planning"));
-    m_detail->setText(m_verdict.detail);
+    std::vector<PartsLabel::Part> detail{{m_verdict.detail, 1}};
+    if (!m_verdict.proof.isEmpty())
+        detail.push_back({m_verdict.proof, 0});
+    m_detail->setParts(std::move(detail));
     m_rate->setText(m_verdict.rate);
-    m_numbers->setText(m_verdict.numbers);
+    std::vector<PartsLabel::Part> numbers;
+    for (const VerdictNumber& number : m_verdict.numbers)
+        numbers.push_back({number.text, number.importance});
+    m_numbers->setParts(std::move(numbers));
     m_rate->setVisible(!m_verdict.rate.isEmpty());
     m_remedy->setVisible(m_verdict.kind == VerdictKind::DoesNotFit && m_verdict.remedyBytes > 0);
     m_remedy->setText(tr("Go to the smallest, %1").arg(gibText(m_verdict.remedyBytes, 2)));
-    m_bar->setPlan(answer ? answer->plan : nullptr, answer ? answer->choices->cardBytes() : 0);
-    m_bar->setVisible(answer && answer->plan);
-    setAccessibleDescription(m_verdict.headline + ' ' + m_verdict.detail + ". " + m_verdict.rate + ' ' +
-                             m_verdict.numbers);
+    m_bar->setPlan(answer ? answer->plan : nullptr, answer ? answer->choices->cluster : contract::Cluster{});
+    m_bar->setVisible(answer && answer->plan && answer->plan->feasible);
+    setAccessibleDescription(m_verdict.headline + ' ' + m_detail->fullText() + ". " + m_verdict.rate + ' ' +
+                             m_numbers->fullText());
     update();
 }
 

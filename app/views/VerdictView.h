@@ -8,6 +8,7 @@ class QPushButton;
 
 namespace shardscope::app {
 
+class PartsLabel;
 class PeakBarView;
 
 /// The sentence that answers the question, its numbers, and one stacked bar of a device's peak.
@@ -27,9 +28,9 @@ protected:
 private:
     Verdict m_verdict;
     QLabel* m_headline;
-    QLabel* m_detail;
+    PartsLabel* m_detail;
     QLabel* m_rate;
-    QLabel* m_numbers;
+    PartsLabel* m_numbers;
     QPushButton* m_remedy;
     PeakBarView* m_bar;
 };

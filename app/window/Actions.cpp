@@ -102,7 +102,7 @@ void Actions::buildPlan() {
     add(menu, tr("Show the &plan"), QKeySequence(tr("Ctrl+1")), [this] { m_window.showMode(0); });
     add(menu, tr("&Keep this plan for comparison"), QKeySequence(tr("Ctrl+D")),
         [this] { m_window.document().savePlan(); });
-    add(menu, tr("Use the whole &card"), {},
+    add(menu, tr("Use the whole &device"), {},
         [this] { m_window.document().setBudget(m_window.document().choices().cardBytes()); });
     add(menu, tr("&Unpin everything"), {}, [this] {
         m_window.document().change(tr("Unpin everything"), [](Choices& choices) {

@@ -154,6 +154,8 @@ void MainWindow::showPage() {
     else if (m_document.isOpen() && !isRun)
         m_pages->setCurrentIndex(0);
     const QString title = m_document.isOpen() ? QString::fromStdString(m_document.choices().graph->title) : QString();
+    if (!m_document.isOpen())
+        showAnswer(); // what was said about the closed plan goes with it
     setWindowTitle(title.isEmpty() ? tr("Shardscope") : tr("%1 – Shardscope").arg(title));
     showStatus();
 }
@@ -170,7 +172,8 @@ void MainWindow::showAnswer() {
     m_verdict->setAnswer(answer, m_document.comparison());
     m_toolBar->setTrainCheck(checkTraining(answer), m_trainer.isActive());
     showStatus();
-    if (m_trainWhenAnswered && answer && answer->isFinal) {
+    // A certified plan can be trained; its proof need not be waited for.
+    if (m_trainWhenAnswered && answer && answer->choices == m_document.choicesPointer()) {
         m_trainWhenAnswered = false;
         openTrainCard();
     }
@@ -180,12 +183,11 @@ void MainWindow::showStatus() {
     const auto answer = m_document.answer();
     QString proof;
     if (m_document.isOpen() && answer && answer->plan)
-        proof =
-            tr("%1 · solved in %2").arg(proofText(*answer->plan), secondsText(answer->plan->solveMilliseconds / 1e3));
+        proof = tr("%1 · solved in %2").arg(proofText(*answer), secondsText(answer->plan->solveMilliseconds / 1e3));
     m_proof->setText(proof);
     QStringList activity;
     if (m_document.isOpen() && m_document.planning().isBusy())
-        activity << tr("planning");
+        activity << (answer && answer->choices == m_document.choicesPointer() ? tr("proving") : tr("planning"));
     if (m_document.isOpen() && answer && answer->planner &&
         (!m_document.surroundings() || !m_document.surroundings()->isFinal))
         activity << tr("computing the frontier");

@@ -7,12 +7,10 @@ namespace shardscope::app {
 
 namespace {
 
-/// Two frames: the longest a drag waits for a better plan.
-constexpr double kHurriedSeconds = 0.03;
-/// After this the incumbent stays, with its certified gap.
-constexpr double kPatientSeconds = 20;
 /// Of each plan that only surrounds the one asked for.
 constexpr double kEachSeconds = 0.25;
+/// Of each well-known policy under the budget asked for: the gain over it is shown, so it gets a fair chance.
+constexpr double kPolicySeconds = 2;
 constexpr std::int32_t kCoarsePoints = 24;
 constexpr std::int32_t kFinePoints = 120;
 
@@ -71,19 +69,18 @@ void Planning::solve(const ChoicesPointer& choices, std::uint64_t generation, st
         post(nullptr, true);
         return;
     }
-    // The first look is not stopped by newer questions: a drag that asks every few milliseconds must still see answers.
-    planner::SearchBudget quick;
-    quick.timeLimitSeconds = kHurriedSeconds;
-    auto first = m_planner->solve(choices->budget(), quick);
+    // The first look takes a few milliseconds and is not stopped by newer questions: a drag that asks every few
+    // milliseconds must still see answers.
+    auto first = m_planner->solve(choices->budget(), planner::interactiveBudget());
     const bool isProven = !first->feasible || first->certificate.provenOptimal;
     if (!first->cancelled)
         post(first, isProven || hurried);
     if (isProven || hurried || stop.stop_requested())
         return;
-    planner::SearchBudget patient;
-    patient.timeLimitSeconds = kPatientSeconds;
-    patient.stop = stop;
-    auto second = m_planner->solve(choices->budget(), patient);
+    // The proof takes as long as it takes; the next question stops it.
+    planner::SearchBudget unlimited;
+    unlimited.stop = stop;
+    auto second = m_planner->solve(choices->budget(), unlimited);
     if (!second->cancelled && !stop.stop_requested())
         post(second, true);
 }
@@ -100,7 +97,9 @@ void Planning::takeAnswer(const AnswerPointer& answer) {
         return;
     if (m_surroundedRevision != answer->revision)
         surround(answer);
-    if (isNewest && answer->isFinal && answer->plan->feasible)
+    // The policies are compared once for a question: a proof rarely changes the plan, and the table rates each policy
+    // against whatever is shown.
+    if (isNewest && answer->plan->feasible && m_comparedGeneration != answer->generation)
         compare(answer);
     if (isNewest && answer->isFinal && !answer->plan->feasible)
         remedy(answer);
@@ -168,10 +167,12 @@ void Planning::surround(const AnswerPointer& answer) {
 }
 
 void Planning::compare(const AnswerPointer& answer) {
+    m_comparedGeneration = answer->generation;
     m_comparer.submit([this, answer](const std::stop_token& stop) {
         planner::SearchBudget budget;
         budget.stop = stop;
         budget.tolerance = 1e-3;
+        budget.timeLimitSeconds = kPolicySeconds;
         auto comparison = std::make_shared<Comparison>();
         comparison->generation = answer->generation;
         comparison->baselines = planner::solveBaselines(answer->planner->request(), answer->plan->limitBytes, budget);
@@ -194,6 +195,7 @@ void Planning::explain(const AnswerPointer& answer, std::int32_t op) {
         planner::SearchBudget budget;
         budget.stop = stop;
         budget.tolerance = 1e-3;
+        budget.timeLimitSeconds = kEachSeconds;
         auto explanation = std::make_shared<Explanation>();
         explanation->generation = answer->generation;
         explanation->op = op;
@@ -208,7 +210,7 @@ void Planning::explain(const AnswerPointer& answer, std::int32_t op) {
 void Planning::askAllSharded(const AnswerPointer& answer) {
     if (!answer || !answer->planner)
         return;
-    m_comparer.submit([this, answer](const std::stop_token& stop) {
+    m_sharder.submit([this, answer](const std::stop_token& stop) {
         planner::PlanRequest request = answer->planner->request();
         request.allowReplicate = false;
         request.allowKeep = false;
@@ -218,9 +220,7 @@ void Planning::askAllSharded(const AnswerPointer& answer) {
         const auto planner = planner::Planner::create(request);
         if (!planner)
             return;
-        planner::SearchBudget budget;
-        budget.timeLimitSeconds = kHurriedSeconds;
-        auto plan = (*planner)->solve(answer->choices->budget(), budget);
+        auto plan = (*planner)->solve(answer->choices->budget(), planner::interactiveBudget());
         if (stop.stop_requested() || !plan->feasible)
             return;
         auto sharded = std::make_shared<Answer>();

@@ -16,8 +16,8 @@ public:
     explicit Planning(QObject* parent = nullptr);
     ~Planning() override;
 
-    /// Solves these choices. While a person drags (`hurried`) an incumbent is answered within a frame or two; the exact
-    /// answer follows when the drag rests.
+    /// Solves these choices: a plan with a certified gap within a few milliseconds, then, unless that was proven or a
+    /// person drags (`hurried`), the proven plan as soon as there is one.
     void ask(const ChoicesPointer& choices, bool hurried);
     /// Why one operator of the answer is placed as it is; answered by explained().
     void explain(const AnswerPointer& answer, std::int32_t op);
@@ -48,6 +48,7 @@ private:
     std::uint64_t m_generation = 0;
     std::uint64_t m_revision = 0;
     std::uint64_t m_surroundedRevision = 0;
+    std::uint64_t m_comparedGeneration = 0;
     ChoicesPointer m_asked;
     bool m_busy = false;
 
@@ -60,6 +61,7 @@ private:
     LatestWins m_frontier;
     LatestWins m_comparer;
     LatestWins m_explainer;
+    LatestWins m_sharder;
 };
 
 } // namespace shardscope::app

@@ -2,10 +2,14 @@
 #include "app/document/SessionFile.h"
 #include "app/look/Theme.h"
 #include "app/views/FrontierView.h"
+#include "app/views/MemoryView.h"
 #include "app/views/MessageStrip.h"
 #include "app/views/OperatorMap.h"
 #include "app/views/PlanPage.h"
+#include "app/views/PlanTabs.h"
+#include "app/views/TimelineView.h"
 #include "app/views/VerdictView.h"
+#include "app/views/WaterfallView.h"
 #include "app/window/MainWindow.h"
 #include "runtime/contract/Bytes.h"
 #include "runtime/contract/Json.h"
@@ -82,6 +86,70 @@ private Q_SLOTS:
         document().undoStack().undo();
         QCOMPARE(document().choices().budget(), before);
         QVERIFY(settle());
+    }
+    void anAnswerComesBeforeItsProof() {
+        QSignalSpy answers(&document(), &Document::answered);
+        document().open("llama-3.1-8b", "2x8-h100", 0);
+        QTRY_VERIFY_WITH_TIMEOUT(answers.count() > 0, 60000);
+        const auto first = document().answer();
+        QVERIFY(first->plan->feasible);
+        QVERIFY(first->plan->certificate.gap >= 0);
+        QVERIFY(!m_window->verdictView().verdict().proof.isEmpty());
+        if (first->isFinal)
+            QCOMPARE(m_window->verdictView().verdict().proof, QStringLiteral("proven"));
+        else
+            QVERIFY(m_window->verdictView().verdict().proof.contains("still proving"));
+        // A new question replaces the proof at once.
+        document().setBudget(40 * contract::kGiB);
+        QTRY_COMPARE_WITH_TIMEOUT(document().answer()->choices, document().choicesPointer(), 60000);
+        QVERIFY(document().answer()->plan->peakBytes <= 40 * contract::kGiB);
+    }
+    void theStepIsSimulatedAndLinkedWithTheMap() {
+        QVERIFY(open());
+        PlanTabs& tabs = m_window->planPage().tabs();
+        QTRY_VERIFY_WITH_TIMEOUT(
+            tabs.timeline().picture() && tabs.timeline().picture()->plan == document().answer()->plan, 60000);
+        const StepPicturePointer picture = tabs.timeline().picture();
+        QVERIFY2(picture->error.isEmpty(), qPrintable(picture->error));
+        QVERIFY(picture->stepPicoseconds > 0);
+        for (const MemoryBand& band : picture->bands)
+            QVERIFY(band.total <= picture->plan->peakBytes);
+        const QRectF lane = tabs.timeline().laneRect(0);
+        QTest::mouseClick(&tabs.timeline(), Qt::LeftButton, {},
+                          QPoint(qRound(lane.left() + 0.3 * lane.width()), qRound(lane.center().y())));
+        QCOMPARE(document().selection().size(), std::size_t{1});
+        tabs.timeline().setFocus();
+        QTest::keyClick(&tabs.timeline(), Qt::Key_Plus);
+        QVERIFY(!tabs.timeline().window().isWhole());
+        QCOMPARE(tabs.memory().window(), tabs.timeline().window());
+    }
+    void theDifferenceSumsToTheStepTimes() {
+        QVERIFY(open());
+        QTRY_VERIFY_WITH_TIMEOUT(document().comparison(), 60000);
+        PlanTabs& tabs = m_window->planPage().tabs();
+        tabs.showTab(PlanTabs::DifferenceTab);
+        QTRY_VERIFY_WITH_TIMEOUT(tabs.waterfall().comparison(), 60000);
+        QVERIFY2(tabs.waterfall().comparison()->error.isEmpty(), qPrintable(tabs.waterfall().comparison()->error));
+        const planner::PlanDiff& diff = tabs.waterfall().comparison()->diff;
+        QCOMPARE(diff.difference().total(), diff.b.time.total() - diff.a.time.total());
+        QVERIFY(!tabs.waterfall().sentence().isEmpty());
+    }
+    void everyRemedyCanBeApplied() {
+        QVERIFY(open("gpt2-xl"));
+        document().setBudget(4 * contract::kGiB);
+        QVERIFY(settle());
+        QTRY_VERIFY_WITH_TIMEOUT(
+            document().remedies() && document().remedies()->generation == document().answer()->generation, 60000);
+        const int count = static_cast<int>(document().remedies()->list.size());
+        for (int i = 0; i < std::min(count, 3); ++i) {
+            const std::string change = document().remedies()->list[static_cast<std::size_t>(i)].change;
+            document().applyRemedy(i);
+            QVERIFY(settle());
+            QVERIFY2(document().answer()->plan && document().answer()->plan->feasible, change.c_str());
+            document().undoStack().undo();
+            QVERIFY(settle());
+            QTRY_VERIFY_WITH_TIMEOUT(document().remedies()->generation == document().answer()->generation, 60000);
+        }
     }
     void keysPlaceAndPinTheSelection() {
         QVERIFY(open());
