@@ -36,6 +36,11 @@ Topology readTopology() {
     if (hwloc_topology_init(&topology) != 0)
         return found;
     hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+    // Accelerators are found by their PCI class, which hwloc reads from sysfs. The components that ask drivers instead
+    // start them: they open displays and take device memory, and what a driver leaks or breaks is then ours. The one on
+    // libpciaccess tells no more than sysfs and leaks.
+    for (const char* component : {"pci", "opencl", "cuda", "nvml", "rsmi", "levelzero", "gl"})
+        hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, component);
     if (hwloc_topology_load(topology) == 0) {
         found.known = true;
         found.packages = countOf(topology, HWLOC_OBJ_PACKAGE);
