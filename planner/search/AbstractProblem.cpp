@@ -143,7 +143,14 @@ contract::Result<AbstractAnswer> solveAbstractProblem(const AbstractProblem& pro
     const auto peakProblem = PeakProblem::create(problem.baseBytes, groupEqualOperators(problem, members));
     if (!peakProblem)
         return tl::unexpected(peakProblem.error());
-    const PeakSolution solution = peakProblem->solve(problem.limitBytes, limits);
+    SearchLimits rest = limits;
+    if (limits.timeLimitSeconds > 0) {
+        // Grouping thousands of different operators takes milliseconds; they are part of the time asked for.
+        constexpr double kShortest = 1e-6; // zero would mean no limit
+        const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+        rest.timeLimitSeconds = std::max(kShortest, limits.timeLimitSeconds - spent.count());
+    }
+    const PeakSolution solution = peakProblem->solve(problem.limitBytes, rest);
     AbstractAnswer answer;
     answer.feasible = solution.feasible;
     answer.provenOptimal = solution.proven && solution.feasible;

@@ -244,7 +244,7 @@ void Knapsack::setCounts(KnapsackSolution& solution, const std::vector<std::int3
     }
 }
 
-KnapsackSolution Knapsack::incumbent(std::int64_t capacity, std::size_t width) const {
+KnapsackSolution Knapsack::incumbent(std::int64_t capacity, std::size_t width, const Interrupt& interrupt) const {
     KnapsackSolution solution;
     solution.lowerBound = lowerBound(capacity);
     if (capacity < minimumBytes()) {
@@ -252,7 +252,7 @@ KnapsackSolution Knapsack::incumbent(std::int64_t capacity, std::size_t width) c
         return solution;
     }
     const std::int64_t usable = usableCapacity(capacity);
-    setCounts(solution, filledCounts(usable, width, solution.bytes, solution.time));
+    setCounts(solution, filledCounts(usable, width, solution.bytes, solution.time, interrupt));
     solution.shadowPrice = multiplier(capacity).value();
     solution.feasible = true;
     solution.proven = solution.time == solution.lowerBound;

@@ -4,6 +4,8 @@
 #include "planner/search/KnapsackMath.h"
 #include "runtime/contract/Result.h"
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <stop_token>
@@ -28,6 +30,20 @@ struct SearchLimits {
     double timeLimitSeconds = 0; ///< 0: none
     double tolerance = 0;        ///< relative gap at which the search is content
     std::stop_token stop;
+};
+
+/// When steps that cannot be cut short by counting work must return: on request, or at a moment.
+struct Interrupt {
+    std::stop_token stop;
+    std::chrono::steady_clock::time_point latest = std::chrono::steady_clock::time_point::max();
+
+    Interrupt() = default;
+    Interrupt(const SearchLimits& limits, std::chrono::steady_clock::time_point start) : stop(limits.stop) {
+        if (limits.timeLimitSeconds > 0)
+            latest = start + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                 std::chrono::duration<double>(std::min(limits.timeLimitSeconds, 1e9)));
+    }
+    bool due() const { return stop.stop_requested() || std::chrono::steady_clock::now() >= latest; }
 };
 
 /// Only solutions better than this are of interest: less time, or equal time with fewer bytes.
@@ -85,7 +101,8 @@ public:
     /// Time per byte at the optimum of the linear relaxation; zero when the capacity does not bind.
     Slope multiplier(std::int64_t capacity) const;
     /// A good solution without search, with its bound: of the `width` changes that lose least the best four together.
-    KnapsackSolution incumbent(std::int64_t capacity, std::size_t width = 32) const;
+    /// When `interrupt` is due it returns early, with a solution that is not as good.
+    KnapsackSolution incumbent(std::int64_t capacity, std::size_t width = 32, const Interrupt& interrupt = {}) const;
     /// The least time, then the fewest bytes; ties are broken the same way every time.
     KnapsackSolution solve(std::int64_t capacity, const SearchLimits& limits = {}, KnapsackCutoff cutoff = {}) const;
 
@@ -136,7 +153,7 @@ private:
     std::vector<std::int32_t> greedyCounts(std::int64_t capacity, std::int64_t& bytes, std::int64_t& time) const;
     /// The same, improved by the best four changes among the `width` that lose least.
     std::vector<std::int32_t> filledCounts(std::int64_t capacity, std::size_t width, std::int64_t& bytes,
-                                           std::int64_t& time) const;
+                                           std::int64_t& time, const Interrupt& interrupt) const;
     void setCounts(KnapsackSolution& solution, const std::vector<std::int32_t>& pointCounts) const;
 
     std::vector<std::int32_t> m_counts;

@@ -61,13 +61,36 @@ bool possible(const std::vector<Move>& moves, const std::vector<std::int32_t>& p
     return true;
 }
 
+/// By rising bytes, in parts of less than a millisecond; false when interrupted.
+bool sortPairs(std::vector<Pair>& pairs, const Interrupt& interrupt) {
+    constexpr std::ptrdiff_t kPart = 8192;
+    const auto order = [](const Pair& a, const Pair& b) {
+        return std::tie(a.bytes, a.time, a.moves) < std::tie(b.bytes, b.time, b.moves);
+    };
+    const auto count = static_cast<std::ptrdiff_t>(pairs.size());
+    for (std::ptrdiff_t first = 0; first < count; first += kPart) {
+        if (interrupt.due())
+            return false;
+        std::sort(pairs.begin() + first, pairs.begin() + std::min(first + kPart, count), order);
+    }
+    for (std::ptrdiff_t part = kPart; part < count; part *= 2) {
+        for (std::ptrdiff_t first = 0; first + part < count; first += 2 * part) {
+            if (interrupt.due())
+                return false;
+            std::inplace_merge(pairs.begin() + first, pairs.begin() + first + part,
+                               pairs.begin() + std::min(first + 2 * part, count), order);
+        }
+    }
+    return true;
+}
+
 } // namespace
 
 std::vector<std::int32_t> Knapsack::filledCounts(std::int64_t capacity, std::size_t width, std::int64_t& bytes,
-                                                 std::int64_t& time) const {
+                                                 std::int64_t& time, const Interrupt& interrupt) const {
     std::vector<std::int32_t> greedy = greedyCounts(capacity, bytes, time);
     const Break at = findBreak(capacity);
-    if (at.segment == m_segments.size() || linearBound(at, capacity) >= time)
+    if (at.segment == m_segments.size() || linearBound(at, capacity) >= time || interrupt.due())
         return greedy;
     // The integer part of the relaxation, to be changed.
     std::vector<std::int32_t> counts(m_points.size(), 0);
@@ -110,9 +133,8 @@ std::vector<std::int32_t> Knapsack::filledCounts(std::int64_t capacity, std::siz
                              moves[i].time + moves[j].time,
                              {first, static_cast<std::int32_t>(j)}});
     }
-    std::sort(pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) {
-        return std::tie(a.bytes, a.time, a.moves) < std::tie(b.bytes, b.time, b.moves);
-    });
+    if (!sortPairs(pairs, interrupt))
+        return greedy;
     std::vector<std::uint32_t> fastest(pairs.size()); // the fastest of the pairs up to each
     for (std::size_t i = 1; i < pairs.size(); ++i)
         fastest[i] = pairs[i].time < pairs[fastest[i - 1]].time ? static_cast<std::uint32_t>(i) : fastest[i - 1];

@@ -8,10 +8,6 @@ namespace shardscope::planner {
 
 namespace {
 
-/// Memory bounds: about 150 MB per list of states and 256 MB of history. Beyond them the search stops unproven.
-constexpr std::size_t kMaximumStates = 6'000'000;
-constexpr std::size_t kMaximumNodes = 32'000'000;
-constexpr std::size_t kNodesBeforeCollection = 4'000'000;
 /// Clock and stop token are looked at this often, a fraction of a millisecond apart.
 constexpr std::int64_t kWorkBetweenChecks = 8192;
 /// The first target is this part of the gap above the bound.
@@ -20,6 +16,8 @@ constexpr std::int64_t kNextTargetPart = 16; ///< the same after a beam
 constexpr std::int64_t kTargetGrowth = 4;
 constexpr std::size_t kFirstWidth = 64;
 constexpr std::size_t kWidthGrowth = 4;
+/// What two lists may take for every state of the beam that follows them if they do not suffice.
+constexpr std::int64_t kWorkPerWidth = 1024;
 /// Changes combined for a first solution where one is known elsewhere.
 constexpr std::size_t kQuickWidth = 12;
 /// Above all sums of weights, and far from overflow.
@@ -47,8 +45,9 @@ KnapsackSolution KnapsackSearch::run() {
 
     std::int64_t greedyBytes = 0;
     std::int64_t greedyTime = 0;
-    std::vector<std::int32_t> counts = m_knapsack.filledCounts(
-        m_usable, m_hasCutoff ? kQuickWidth : m_knapsack.thoroughWidth(), greedyBytes, greedyTime);
+    std::vector<std::int32_t> counts =
+        m_knapsack.filledCounts(m_usable, m_hasCutoff ? kQuickWidth : m_knapsack.thoroughWidth(), greedyBytes,
+                                greedyTime, Interrupt(m_limits, m_start));
     if (greedyTime < m_bestTime || (greedyTime == m_bestTime && greedyBytes < m_bestBytes)) {
         m_bestTime = greedyTime;
         m_bestBytes = greedyBytes;
@@ -144,6 +143,12 @@ bool KnapsackSearch::mustStop() {
     if (m_work < m_nextClockCheck)
         return false;
     m_nextClockCheck = m_work + kWorkBetweenChecks;
+    return interrupted();
+}
+
+bool KnapsackSearch::interrupted() {
+    if (m_stopped)
+        return true;
     m_cancelled = m_limits.stop.stop_requested();
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - m_start;
     const bool late = m_limits.timeLimitSeconds > 0 && elapsed.count() > m_limits.timeLimitSeconds;
@@ -156,10 +161,11 @@ void KnapsackSearch::makePasses(std::int64_t target) {
     const auto p = static_cast<Int128>(m_multiplier.time);
     // q * (target - Lagrangian bound), where the base assignment attains the bound.
     const Int128 allowance = q * (target - m_baseState.time) + p * (m_usable - m_baseState.bytes);
-    m_passes.clear();
+    std::vector<Pass>& passes = m_near.passes;
+    passes.clear();
     for (std::size_t g = 0; g < m_base.size(); ++g) {
         const Knapsack::Point& base = m_knapsack.m_points[m_base[g]];
-        const std::size_t first = m_passes.size();
+        const std::size_t first = passes.size();
         Int128 leastLoss = allowance + 1;
         for (std::int32_t i = m_knapsack.m_firstPoint[g]; i < m_knapsack.m_firstPoint[g + 1]; ++i) {
             const Knapsack::Point& point = m_knapsack.m_points[i];
@@ -170,37 +176,42 @@ void KnapsackSearch::makePasses(std::int64_t target) {
                 continue;
             leastLoss = std::min(leastLoss, loss);
             const double distance = static_cast<double>(loss) / static_cast<double>(std::abs(bytes));
-            m_passes.push_back({bytes,
-                                time,
-                                loss,
-                                distance,
-                                static_cast<std::int32_t>(g),
-                                i,
-                                m_knapsack.m_counts[g],
-                                kHeaviest,
-                                true,
-                                {},
-                                {}});
+            passes.push_back({bytes,
+                              time,
+                              loss,
+                              distance,
+                              static_cast<std::int32_t>(g),
+                              i,
+                              m_knapsack.m_counts[g],
+                              kHeaviest,
+                              true,
+                              {},
+                              {}});
         }
         const bool limitBinds = leastLoss < allowance / m_knapsack.m_counts[g] + 1;
-        for (std::size_t i = first; i < m_passes.size(); ++i)
-            m_passes[i].counted = limitBinds || m_knapsack.m_counts[g] == 1;
+        for (std::size_t i = first; i < passes.size(); ++i)
+            passes[i].counted = limitBinds || m_knapsack.m_counts[g] == 1;
     }
     orderPasses();
 }
 
 void KnapsackSearch::orderPasses() {
+    std::vector<Pass>& passes = m_near.passes;
     std::vector<double> nearest(m_base.size(), std::numeric_limits<double>::infinity());
-    for (const Pass& pass : m_passes)
+    for (const Pass& pass : passes)
         nearest[pass.group] = std::min(nearest[pass.group], pass.distance);
-    std::sort(m_passes.begin(), m_passes.end(), [&](const Pass& a, const Pass& b) {
+    std::sort(passes.begin(), passes.end(), [&](const Pass& a, const Pass& b) {
         return std::tie(nearest[a.group], a.group, a.distance, a.point) <
                std::tie(nearest[b.group], b.group, b.distance, b.point);
     });
+    rate(passes);
+}
+
+void KnapsackSearch::rate(std::vector<Pass>& passes) {
     Rates rates{{0, 1}, {1, 0}, kHeaviest};
     Int128 leastInGroup = kHeaviest;
-    for (auto pass = m_passes.rbegin(); pass != m_passes.rend(); ++pass) {
-        const bool endsGroup = pass == m_passes.rbegin() || std::prev(pass)->group != pass->group;
+    for (auto pass = passes.rbegin(); pass != passes.rend(); ++pass) {
+        const bool endsGroup = pass == passes.rbegin() || std::prev(pass)->group != pass->group;
         pass->after = rates;
         pass->leastLossInGroup = leastInGroup = endsGroup ? kHeaviest : std::min(leastInGroup, std::prev(pass)->loss);
         if (pass->bytes > 0) {
@@ -250,219 +261,76 @@ std::int64_t KnapsackSearch::boundOf(const State& state, const Rates& rates) con
 }
 
 /// What the states can still become bounds every solution up to the target.
-void KnapsackSearch::raiseLowerBound(const Rates& rates) {
+void KnapsackSearch::raiseLowerBound(const std::vector<State>& states, const Rates& rates) {
     std::int64_t bound = m_target == m_bestTime ? m_target : m_target + 1;
-    for (const State& state : m_states)
+    for (const State& state : states)
         bound = std::min(bound, boundOf(state, rates));
     m_lowerBound = std::max(m_lowerBound, roundUpTo(bound, m_knapsack.minimumTime(), m_knapsack.m_timeStep));
 }
 
 /// Looks at the assignments up to the target: at all of them, unless more than `width` states must be kept at once.
 KnapsackSearch::Outcome KnapsackSearch::runRound(std::int64_t target, std::size_t width) {
-    bool narrowed = false;
     m_target = target;
     makePasses(target);
-    m_nodes.assign(1, {0, 0});
-    m_states.assign(1, m_baseState);
-    consider(m_baseState, 0, 0);
-    for (std::size_t i = 0; i < m_passes.size() && !m_states.empty(); ++i) {
-        const Pass& pass = m_passes[i];
-        m_next.clear();
-        m_leastTime.assign(static_cast<std::size_t>(pass.limit) + 2, kInfeasibleTime);
-        const bool finished = pass.bytes > 0 ? addSpending(i) : addFreeing(i);
-        if (!finished || contentWithGap()) {
+    const Outcome outcome = runTwoLists(kWorkPerWidth * static_cast<std::int64_t>(width));
+    return outcome == Outcome::Narrowed ? runBeam(width) : outcome;
+}
+
+/// One list through all groups, of the most promising states.
+KnapsackSearch::Outcome KnapsackSearch::runBeam(std::size_t width) {
+    bool narrowed = false;
+    begin(m_near);
+    consider(m_near, m_baseState, 0, 0);
+    while (m_near.done < m_near.passes.size() && !m_near.states.empty()) {
+        const Pass& pass = m_near.passes[m_near.done];
+        if (!addPass(m_near)) {
             if (!narrowed)
-                raiseLowerBound(pass.before);
+                raiseLowerBound(m_near.states, pass.before);
             return Outcome::Stopped;
         }
-        const bool endsGroup = i + 1 == m_passes.size() || m_passes[i + 1].group != pass.group;
-        finishPass(pass, endsGroup);
-        if (m_states.size() > width) {
-            narrow(width, pass.after);
+        if (m_near.states.size() > width) {
+            narrow(m_near.states, width, pass.after);
             narrowed = true;
         }
-        if (m_nodes.size() > kNodesBeforeCollection && m_nodes.size() > 4 * m_states.size())
-            collectNodes();
     }
     return narrowed ? Outcome::Narrowed : Outcome::Complete;
 }
 
 /// Keeps the states with the least bounds.
-void KnapsackSearch::narrow(std::size_t width, const Rates& rates) {
+void KnapsackSearch::narrow(std::vector<State>& states, std::size_t width, const Rates& rates) {
     m_ranking.clear();
-    for (std::size_t i = 0; i < m_states.size(); ++i)
-        m_ranking.emplace_back(boundOf(m_states[i], rates), static_cast<std::uint32_t>(i));
+    for (std::size_t i = 0; i < states.size(); ++i)
+        m_ranking.emplace_back(boundOf(states[i], rates), static_cast<std::uint32_t>(i));
     const auto end = m_ranking.begin() + static_cast<std::ptrdiff_t>(width);
     std::nth_element(m_ranking.begin(), end, m_ranking.end());
     std::sort(m_ranking.begin(), end, [](const auto& a, const auto& b) { return a.second < b.second; });
     for (std::size_t i = 0; i < width; ++i)
-        m_states[i] = m_states[m_ranking[i].second];
-    m_states.resize(width);
+        states[i] = states[m_ranking[i].second];
+    states.resize(width);
 }
 
-bool KnapsackSearch::pushUndominated(State state, std::size_t passIndex, bool isNew) {
-    const auto used = static_cast<std::size_t>(state.used) + 1;
-    for (std::size_t i = used; i > 0; i -= i & (~i + 1)) {
-        if (m_leastTime[i] <= state.time)
-            return false;
-    }
-    for (std::size_t i = used; i < m_leastTime.size(); i += i & (~i + 1))
-        m_leastTime[i] = std::min(m_leastTime[i], state.time);
-    if (isNew) {
-        const std::uint32_t parent = state.node;
-        state.node = static_cast<std::uint32_t>(m_nodes.size());
-        m_nodes.push_back({parent, static_cast<std::uint32_t>(passIndex)});
-        consider(state, passIndex, parent);
-    }
-    m_next.push_back(state);
-    return true;
-}
-
-/// Deviations that spend bytes: states come out by rising bytes and feed further copies as they come.
-bool KnapsackSearch::addSpending(std::size_t passIndex) {
-    const Pass& pass = m_passes[passIndex];
-    std::size_t old = 0;
-    std::size_t source = 0;
-    while (true) {
-        ++m_work;
-        if (mustStop() || m_next.size() >= kMaximumStates || m_nodes.size() >= kMaximumNodes)
-            return m_stopped = true, false;
-        while (source < m_next.size() && pass.counted && m_next[source].used >= pass.limit)
-            ++source;
-        const bool hasOld = old < m_states.size();
-        const bool hasNew = source < m_next.size();
-        if (!hasOld && !hasNew)
-            return true;
-        State shifted{};
-        if (hasNew) {
-            const State& from = m_next[source];
-            shifted = {from.bytes + pass.bytes, from.time + pass.time, from.node, from.used + (pass.counted ? 1 : 0)};
-        }
-        const bool takeOld =
-            hasOld && (!hasNew || std::tie(m_states[old].bytes, m_states[old].time, m_states[old].used) <=
-                                      std::tie(shifted.bytes, shifted.time, shifted.used));
-        if (takeOld) {
-            pushUndominated(m_states[old++], passIndex, false);
-        } else {
-            ++source;
-            if (promising(shifted.bytes, shifted.time, pass.before))
-                pushUndominated(shifted, passIndex, true);
-        }
-    }
-}
-
-/// Copies come by rising bytes, but those of equal bytes in any order of time: runs are short, so insertion does it.
-void KnapsackSearch::sortEqualBytes() {
-    for (std::size_t i = 1; i < m_shifted.size(); ++i) {
-        const State state = m_shifted[i];
-        std::size_t to = i;
-        for (; to > 0 && m_shifted[to - 1].bytes == state.bytes &&
-               std::tie(m_shifted[to - 1].time, m_shifted[to - 1].used) > std::tie(state.time, state.used);
-             --to)
-            m_shifted[to] = m_shifted[to - 1];
-        m_shifted[to] = state;
-    }
-}
-
-/// Deviations that free bytes: copies are made by falling bytes, then merged by rising bytes.
-bool KnapsackSearch::addFreeing(std::size_t passIndex) {
-    const Pass& pass = m_passes[passIndex];
-    m_shifted.clear();
-    std::size_t old = m_states.size();
-    std::size_t source = 0;
-    while (old > 0 || source < m_shifted.size()) {
-        ++m_work;
-        if (mustStop() || m_shifted.size() >= kMaximumStates || m_nodes.size() >= kMaximumNodes)
-            return m_stopped = true, false;
-        const bool fromOld =
-            old > 0 && (source == m_shifted.size() || m_states[old - 1].bytes >= m_shifted[source].bytes);
-        const State from = fromOld ? m_states[--old] : m_shifted[source++];
-        if (pass.counted && from.used >= pass.limit)
-            continue;
-        State shifted{from.bytes + pass.bytes, from.time + pass.time, from.node, from.used + (pass.counted ? 1 : 0)};
-        const bool repeated = !m_shifted.empty() && m_shifted.back().bytes == shifted.bytes &&
-                              m_shifted.back().time <= shifted.time && m_shifted.back().used <= shifted.used;
-        if (repeated || !promising(shifted.bytes, shifted.time, pass.before))
-            continue;
-        shifted.node = static_cast<std::uint32_t>(m_nodes.size());
-        m_nodes.push_back({from.node, static_cast<std::uint32_t>(passIndex)});
-        consider(shifted, passIndex, from.node);
-        m_shifted.push_back(shifted);
-    }
-    std::reverse(m_shifted.begin(), m_shifted.end());
-    sortEqualBytes();
-    const auto order = [](const State& a, const State& b) {
-        return std::tie(a.bytes, a.time, a.used) < std::tie(b.bytes, b.time, b.used);
-    };
-    std::size_t added = 0;
-    for (const State& state : m_states) {
-        for (; added < m_shifted.size() && order(m_shifted[added], state); ++added)
-            pushUndominated(m_shifted[added], passIndex, false);
-        pushUndominated(state, passIndex, false);
-    }
-    for (; added < m_shifted.size(); ++added)
-        pushUndominated(m_shifted[added], passIndex, false);
-    if (m_next.size() >= kMaximumStates)
-        return m_stopped = true, false;
-    return true;
-}
-
-/// Drops what the remaining passes cannot save, and what differs only in how much of the group was used where that no
-/// longer matters: at the end of the group, and when the target is out of reach before the limit is.
-void KnapsackSearch::finishPass(const Pass& pass, bool endsGroup) {
-    m_states.clear();
-    const Int128 ceiling = weight(m_usable, std::min(m_target, m_bestTime));
-    std::int64_t leastTime = kInfeasibleTime; // of the states without a count, which dominate those with one
-    for (State state : m_next) {
-        if (state.time >= leastTime || !promising(state.bytes, state.time, pass.after))
-            continue;
-        // The state itself has been considered, so it is only of use if one more deviation stays within the target.
-        const Int128 margin = ceiling - weight(state.bytes, state.time);
-        if (margin < pass.after.leastLoss)
-            continue;
-        if (endsGroup || pass.leastLossInGroup > margin / (pass.limit - state.used + 1))
-            state.used = 0;
-        if (state.used == 0)
-            leastTime = state.time;
-        m_states.push_back(state);
-    }
-}
-
-void KnapsackSearch::consider(const State& state, std::size_t passIndex, std::uint32_t parent) {
-    if (state.bytes > m_usable || state.time > m_bestTime || (state.time == m_bestTime && state.bytes >= m_bestBytes))
-        return;
-    m_bestTime = state.time;
-    m_bestBytes = state.bytes;
+bool KnapsackSearch::improves(std::int64_t bytes, std::int64_t time) {
+    if (bytes > m_usable || time > m_bestTime || (time == m_bestTime && bytes >= m_bestBytes))
+        return false;
+    m_bestTime = time;
+    m_bestBytes = bytes;
     m_hasSolution = true;
     m_bestIsGreedy = false;
     m_bestDeviations.clear();
-    if (state.node == 0)
-        return;
-    m_bestDeviations.push_back({m_passes[passIndex].group, m_passes[passIndex].point});
-    for (std::uint32_t node = parent; node != 0; node = m_nodes[node].parent)
-        m_bestDeviations.push_back({m_passes[m_nodes[node].pass].group, m_passes[m_nodes[node].pass].point});
+    return true;
 }
 
-/// Forgets histories that no state refers to.
-void KnapsackSearch::collectNodes() {
-    std::vector<std::uint32_t> moved(m_nodes.size(), 0);
-    for (const State& state : m_states)
-        moved[state.node] = 1;
-    for (std::size_t i = m_nodes.size(); i-- > 1;) {
-        if (moved[i])
-            moved[m_nodes[i].parent] = 1;
-    }
-    moved[0] = 0;
-    std::uint32_t kept = 1;
-    for (std::size_t i = 1; i < m_nodes.size(); ++i) {
-        if (!moved[i])
-            continue;
-        m_nodes[kept] = {moved[m_nodes[i].parent], m_nodes[i].pass};
-        moved[i] = kept++;
-    }
-    m_nodes.resize(kept);
-    for (State& state : m_states)
-        state.node = moved[state.node];
+void KnapsackSearch::consider(const List& list, const State& state, std::size_t passIndex, std::uint32_t parent) {
+    if (!improves(state.bytes, state.time) || state.node == 0)
+        return;
+    m_bestDeviations.push_back({list.passes[passIndex].group, list.passes[passIndex].point});
+    addDeviations(list, parent);
+}
+
+void KnapsackSearch::addDeviations(const List& list, std::uint32_t node) {
+    for (; node != 0; node = list.nodes[node].parent)
+        m_bestDeviations.push_back(
+            {list.passes[list.nodes[node].pass].group, list.passes[list.nodes[node].pass].point});
 }
 
 } // namespace shardscope::planner

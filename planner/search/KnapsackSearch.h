@@ -19,9 +19,12 @@ namespace shardscope::planner {
 /// lose.
 ///
 /// A round looks at assignments up to a target between the linear bound and the best solution, and keeps so many
-/// states. One that never had to drop a state for its width has proven that nothing up to its target exists, or has
-/// found it. One that had to is a beam: it finds good solutions. Targets and widths grow until a complete round reaches
-/// the best solution.
+/// states. First it lists the deviations of the groups closest to the multiplier and those of the groups furthest from
+/// it apart, the shorter list growing by one group at a time, until they meet; sorted by bytes, one sweep over both
+/// finds the best pair (Horowitz and Sahni, J. ACM 1974). If that takes no more than a share of work, the round is
+/// complete: it has found the best assignment up to its target, or proven that there is none. Otherwise a single list
+/// goes through all groups as a beam, which drops the least promising states and finds good solutions. Targets and
+/// widths grow until a complete round reaches the best solution.
 class KnapsackSearch {
 public:
     KnapsackSearch(const Knapsack& knapsack, std::int64_t capacity, const SearchLimits& limits, KnapsackCutoff cutoff);
@@ -29,6 +32,9 @@ public:
     KnapsackSolution run();
 
 private:
+    /// Memory bounds: about 150 MB per list of states and 256 MB of history. Beyond them the search stops unproven.
+    static constexpr std::size_t kMaximumStates = 6'000'000;
+    static constexpr std::size_t kMaximumNodes = 32'000'000;
     enum class Outcome {
         Complete, ///< every assignment up to the target has been looked at
         Narrowed, ///< only the most promising ones
@@ -65,27 +71,48 @@ private:
         std::uint32_t pass;
     };
 
+    /// All assignments that differ from the base in the groups of the passes made so far.
+    struct List {
+        std::vector<Pass> passes; ///< of all groups, in the order in which this list takes them
+        std::size_t done = 0;     ///< passes
+        std::vector<State> states;
+        std::vector<Node> nodes;
+    };
+
     void search();
     Outcome runRound(std::int64_t target, std::size_t width);
+    Outcome runBeam(std::size_t width);
+    Outcome runTwoLists(std::int64_t work);
+    void begin(List& list);
+    /// False when stopped.
+    bool addPass(List& list);
+    Outcome addGroup(List& list, std::int64_t lastWork);
+    void joinLists();
     bool beamUpwards(std::int64_t step, std::size_t width);
     std::int64_t targetAt(std::int64_t step) const;
-    void raiseLowerBound(const Rates& rates);
-    void narrow(std::size_t width, const Rates& rates);
+    void raiseLowerBound(const std::vector<State>& states, const Rates& rates);
+    void narrow(std::vector<State>& states, std::size_t width, const Rates& rates);
     void makePasses(std::int64_t target);
     void orderPasses();
-    bool addSpending(std::size_t passIndex);
-    bool addFreeing(std::size_t passIndex);
+    static void rate(std::vector<Pass>& passes);
+    bool addSpending(List& list, std::size_t passIndex);
+    bool addFreeing(List& list, std::size_t passIndex);
     void sortEqualBytes();
     /// Adds `state` to the output unless one there dominates it.
-    bool pushUndominated(State state, std::size_t passIndex, bool isNew);
-    void finishPass(const Pass& pass, bool endsGroup);
+    bool pushUndominated(List& list, State state, std::size_t passIndex, bool isNew);
+    void finishPass(List& list, const Pass& pass, bool endsGroup);
     bool promising(std::int64_t bytes, std::int64_t time, const Rates& rates) const;
     /// The Lagrangian at the multiplier, times its denominator: what no deviation makes smaller.
     Int128 weight(std::int64_t bytes, std::int64_t time) const;
     std::int64_t boundOf(const State& state, const Rates& rates) const;
-    void consider(const State& state, std::size_t passIndex, std::uint32_t parent);
-    void collectNodes();
+    /// Whether a solution of these sizes is better than the incumbent; it then takes its place.
+    bool improves(std::int64_t bytes, std::int64_t time);
+    void consider(const List& list, const State& state, std::size_t passIndex, std::uint32_t parent);
+    void addDeviations(const List& list, std::uint32_t node);
+    static void collectNodes(List& list);
     bool mustStop();
+    /// The same without regard to work: for steps that only look at what is there.
+    bool interrupted();
     bool contentWithGap() const;
     std::vector<std::int32_t> searchedCounts() const;
 
@@ -113,14 +140,13 @@ private:
     std::vector<Deviation> m_bestDeviations;
 
     std::int64_t m_target = 0; ///< of the round; times above it are of no interest
-    std::vector<Pass> m_passes;
-    std::vector<State> m_states;
+    List m_near;               ///< from the groups closest to the multiplier
+    List m_far;                ///< from the others
     std::vector<State> m_next;
     std::vector<State> m_shifted;
     std::vector<std::pair<std::int64_t, std::uint32_t>> m_ranking; ///< bound and index of the states, in a beam
     /// A tree of prefix minima (Fenwick): the least time among output states that used at most so many deviations.
     std::vector<std::int64_t> m_leastTime;
-    std::vector<Node> m_nodes;
 
     std::int64_t m_work = 0;
     std::int64_t m_nextClockCheck = 0;

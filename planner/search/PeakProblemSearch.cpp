@@ -106,13 +106,14 @@ void PeakSearch::accept(const KnapsackSolution& found, const PeakProblem::Restri
 }
 
 /// Every threshold that matters is looked at before any is searched, so that the gap is small at once.
-void PeakSearch::tryQuickly(Threshold& threshold) {
+void PeakSearch::tryQuickly(Threshold& threshold, const Interrupt& interrupt) {
     const PeakProblem::Restricted& choices = restricted(threshold.index);
     threshold.stage = Stage::Tried;
     threshold.bound = std::max(threshold.bound, choices.knapsack.latticeBound(threshold.capacity));
     if (m_solution.feasible && threshold.bound >= m_bestTime)
         return;
-    const KnapsackSolution found = choices.knapsack.incumbent(threshold.capacity, choices.knapsack.thoroughWidth());
+    const KnapsackSolution found =
+        choices.knapsack.incumbent(threshold.capacity, choices.knapsack.thoroughWidth(), interrupt);
     m_solution.work += static_cast<std::int64_t>(m_problem.m_groups.size());
     if (found.feasible && (found.time < m_bestTime || m_solution.feasible))
         accept(found, choices);
@@ -152,6 +153,7 @@ std::int64_t PeakSearch::leastBound() const {
 
 PeakSolution PeakSearch::run(const SearchLimits& limits, std::int64_t cutoffTime) {
     const auto start = std::chrono::steady_clock::now();
+    const Interrupt interrupt(limits, start);
     m_bestTime = cutoffTime;
     while (const auto next = nextThreshold()) {
         Threshold& threshold = m_thresholds[*next];
@@ -177,7 +179,7 @@ PeakSolution PeakSearch::run(const SearchLimits& limits, std::int64_t cutoffTime
             }
         }
         if (threshold.stage == Stage::Bounded)
-            tryQuickly(threshold);
+            tryQuickly(threshold, interrupt);
         else
             search(threshold, rest);
     }

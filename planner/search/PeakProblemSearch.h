@@ -38,7 +38,7 @@ private:
     std::optional<std::size_t> nextThreshold();
     void raiseBounds(const Slope& multiplier);
     const PeakProblem::Restricted& restricted(std::size_t threshold);
-    void tryQuickly(Threshold& threshold);
+    void tryQuickly(Threshold& threshold, const Interrupt& interrupt);
     void search(Threshold& threshold, const SearchLimits& limits);
     void accept(const KnapsackSolution& found, const PeakProblem::Restricted& restricted);
     std::int64_t leastBound() const;

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <limits>
 #include <random>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -246,26 +247,27 @@ private slots:
         QVERIFY(static_cast<double>(solution.time - solution.lowerBound) <= 1e-4 * static_cast<double>(solution.time));
     }
 
-    void cancelReturnsAtOnce() {
+    void cancelEndsTheSearch() {
+        // How soon is measured by bench_different; here, that the search ends at all, from another thread and unasked
+        // for more than it has, and that it looks at next to nothing once the request is there.
         const auto knapsack = Knapsack::create(hardGroups(20'000));
+        const std::int64_t capacity = (knapsack->minimumBytes() + knapsack->fastestBytes()) / 2;
         std::stop_source source;
         SearchLimits limits;
         limits.stop = source.get_token();
         KnapsackSolution solution;
-        std::chrono::steady_clock::time_point returned;
-        std::thread solver([&] {
-            const std::int64_t capacity = (knapsack->minimumBytes() + knapsack->fastestBytes()) / 2;
-            solution = knapsack->solve(capacity, limits);
-            returned = std::chrono::steady_clock::now();
-        });
+        std::thread solver([&] { solution = knapsack->solve(capacity, limits); });
         std::this_thread::sleep_for(100ms);
-        const auto asked = std::chrono::steady_clock::now();
         source.request_stop();
         solver.join();
-        // A solution found before the request is as good; the real delay is below 5 ms, the rest is a busy machine.
+        // A solution found before the request is as good.
         QVERIFY(solution.cancelled || solution.proven);
         QVERIFY(solution.feasible);
-        QVERIFY(returned - asked < 50ms);
+
+        const KnapsackSolution again = knapsack->solve(capacity, limits);
+        QVERIFY(again.cancelled && again.feasible && !again.proven);
+        QVERIFY2(again.work < 10'000, std::to_string(again.work).c_str());
+        QVERIFY(again.lowerBound <= solution.time);
     }
 
     void refusesImpossibleInput() {
