@@ -33,6 +33,7 @@ struct UnitOption {
     std::int64_t slot = 0;
     std::array<std::int64_t, 2> time{}; ///< picoseconds, [recompute]
     std::int32_t placement = 0;
+    bool operator==(const UnitOption&) const = default;
 };
 
 /// A coalesced variant of a block: everything but what it keeps.
@@ -40,6 +41,7 @@ struct VariantOption {
     std::int64_t bytes = 0;
     std::int64_t slot = 0;
     std::array<std::int64_t, 2> time{};
+    bool operator==(const VariantOption&) const = default;
 };
 
 /// The bundles of a group at one batch.

@@ -13,7 +13,7 @@ constexpr std::size_t kMaximumPoints = 1'000'000;
 
 } // namespace
 
-BlockCore::BlockCore(const BatchTable& table, Limits limits) : m_table(table), m_limits(std::move(limits)) {}
+BlockCore::BlockCore(const ThresholdTable& table, Limits limits) : m_table(table), m_limits(std::move(limits)) {}
 
 Int128 BlockCore::weight(std::int64_t bytes, std::int64_t time) const {
     return static_cast<Int128>(m_limits.branch->multiplier.bytes) * time +
@@ -28,8 +28,6 @@ std::optional<Int128> BlockCore::leastWeight(const GroupTable& group, bool recom
         for (const std::vector<UnitOption>& unit : group.units) {
             std::optional<Int128> unitLeast;
             for (const UnitOption& option : unit) {
-                if (option.slot > m_limits.slot)
-                    continue;
                 const Int128 w = weight(option.bytes, option.time[recompute]);
                 if (!unitLeast || w < *unitLeast)
                     unitLeast = w;
@@ -42,7 +40,7 @@ std::optional<Int128> BlockCore::leastWeight(const GroupTable& group, bool recom
     }
     for (const VariantOption& variant : group.variants) {
         const Int128 w = weight(group.kept[recompute] + variant.bytes, variant.time[recompute]);
-        if (variant.slot <= m_limits.slot && (!least || w < *least))
+        if (variant.slot <= m_table.slot() && (!least || w < *least))
             least = w;
     }
     return least;
@@ -57,7 +55,7 @@ std::vector<BlockCore::Part> BlockCore::makeParts() const {
             fixed = given.group == g ? &given.option : fixed;
         const std::int32_t recomputed = m_limits.branch->recomputed[g];
         if (recomputed == Branch::kOpen) {
-            parts.push_back({g, group.count, {group.allowed[0], m_table.mayRecompute(group, m_limits.live)}, fixed});
+            parts.push_back({g, group.count, {group.allowed[0], group.allowed[1]}, fixed});
             continue;
         }
         if (recomputed < group.count)
@@ -122,7 +120,7 @@ bool BlockCore::decomposes(const Part& part, Int128 ceiling) const {
         return false;
     const bool recompute = part.mayUse[1];
     return std::none_of(group.variants.begin(), group.variants.end(), [&](const VariantOption& variant) {
-        return variant.slot <= m_limits.slot &&
+        return variant.slot <= m_table.slot() &&
                weight(group.kept[recompute] + variant.bytes, variant.time[recompute]) <= ceiling;
     });
 }
@@ -136,13 +134,13 @@ void BlockCore::addUnits(std::size_t index, Int128 allowance, std::vector<Knapsa
         std::optional<Int128> least;
         for (const UnitOption& option : group.units[u]) {
             const Int128 w = weight(option.bytes, option.time[recompute]);
-            if (option.slot <= m_limits.slot && (!least || w < *least))
+            if (!least || w < *least)
                 least = w;
         }
         KnapsackGroup& unit = groups.emplace_back(KnapsackGroup{part.count, {}});
         Source& source = m_sources.emplace_back(Source{index, static_cast<std::int32_t>(u), {}, {}});
         for (const UnitOption& option : group.units[u]) {
-            if (option.slot > m_limits.slot || weight(option.bytes, option.time[recompute]) > *least + allowance)
+            if (weight(option.bytes, option.time[recompute]) > *least + allowance)
                 continue;
             unit.options.push_back({option.bytes + (u == 0 ? group.kept[recompute] : 0), option.time[recompute]});
             source.placements.push_back(option.placement);
@@ -210,7 +208,7 @@ void BlockCore::compose(const Part& part, Int128 ceiling, std::vector<KnapsackOp
         for (std::size_t v = 0; v < group.variants.size(); ++v) {
             const VariantOption& variant = group.variants[v];
             const std::int64_t bytes = group.kept[recompute] + variant.bytes;
-            if (variant.slot > m_limits.slot || weight(bytes, variant.time[recompute]) > ceiling)
+            if (variant.slot > m_table.slot() || weight(bytes, variant.time[recompute]) > ceiling)
                 continue;
             options.push_back({bytes, variant.time[recompute]});
             choices.push_back({recompute, static_cast<std::int32_t>(v), {}});
@@ -229,7 +227,7 @@ bool BlockCore::composeSeparate(const GroupTable& group, bool recompute, Int128 
         std::optional<Int128> least;
         for (const UnitOption& option : group.units[u]) {
             const Int128 w = weight(option.bytes, option.time[recompute]);
-            if (option.slot <= m_limits.slot && (!least || w < *least))
+            if (!least || w < *least)
                 least = w;
         }
         if (!least)
@@ -244,7 +242,7 @@ bool BlockCore::composeSeparate(const GroupTable& group, bool recompute, Int128 
         std::int64_t fastest = -1; // of the options so far, which have no more bytes
         for (std::size_t o = 0; o < unit.size(); ++o) {
             const UnitOption& option = unit[o];
-            if (option.slot > m_limits.slot || (fastest >= 0 && fastest <= option.time[recompute]))
+            if (fastest >= 0 && fastest <= option.time[recompute])
                 continue;
             fastest = option.time[recompute];
             shifted.clear();

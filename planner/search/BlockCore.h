@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include "planner/search/BatchTable.h"
 #include "planner/search/Branching.h"
 #include "planner/search/Knapsack.h"
+#include "planner/search/ThresholdTable.h"
 
 #include <array>
 #include <cstdint>
@@ -19,8 +19,6 @@ namespace shardscope::planner {
 class BlockCore {
 public:
     struct Limits {
-        std::int64_t live = 0;
-        std::int64_t slot = 0;
         std::int64_t capacity = 0;
         std::int64_t time = 0; ///< inclusive
         const Branch* branch = nullptr;
@@ -29,7 +27,7 @@ public:
     };
     enum class Outcome { Built, NothingBetter, Stopped };
 
-    BlockCore(const BatchTable& table, Limits limits);
+    BlockCore(const ThresholdTable& table, Limits limits);
 
     Outcome build();
     const Knapsack& knapsack() const { return *m_knapsack; }
@@ -71,7 +69,7 @@ private:
     bool composeSeparate(const GroupTable& group, bool recompute, Int128 ceiling, std::vector<KnapsackOption>& options,
                          std::vector<BundleChoice>& choices);
 
-    const BatchTable& m_table;
+    const ThresholdTable& m_table;
     Limits m_limits;
     std::vector<Part> m_parts;
     std::optional<Knapsack> m_knapsack;

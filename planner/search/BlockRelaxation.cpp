@@ -12,8 +12,6 @@ struct BlockRelaxation::Builder {
         Way::Move move;
     };
 
-    const BatchTable& table;
-    std::int64_t live;
     std::int64_t slot;
     std::vector<Edge> edges;
     std::vector<const UnitOption*> hull;
@@ -90,9 +88,10 @@ struct BlockRelaxation::Builder {
         }
     }
 
-    void addGroup(const GroupTable& group, std::vector<KnapsackOption>& options, std::vector<Way>* ways) {
+    void addGroup(const GroupTable& group, const std::array<bool, 2>& allowed, std::vector<KnapsackOption>& options,
+                  std::vector<Way>* ways) {
         for (const bool recompute : {false, true}) {
-            if (recompute ? table.mayRecompute(group, live) : group.allowed[0])
+            if (allowed[recompute])
                 addWays(group, recompute, options, ways);
         }
     }
@@ -101,7 +100,7 @@ struct BlockRelaxation::Builder {
 std::shared_ptr<const BlockRelaxation> BlockRelaxation::create(const BatchTable& table, std::int64_t live,
                                                                std::int64_t slot,
                                                                const std::vector<std::size_t>& without) {
-    Builder builder{table, live, slot, {}, {}};
+    Builder builder{slot, {}, {}};
     std::vector<KnapsackGroup> groups;
     std::vector<std::vector<Way>> ways;
     std::int64_t memory = 0;
@@ -110,7 +109,8 @@ std::shared_ptr<const BlockRelaxation> BlockRelaxation::create(const BatchTable&
             continue;
         const GroupTable& group = table.groups()[g];
         KnapsackGroup& options = groups.emplace_back(KnapsackGroup{group.count, {}});
-        builder.addGroup(group, options.options, &ways.emplace_back());
+        builder.addGroup(group, {group.allowed[0], table.mayRecompute(group, live)}, options.options,
+                         &ways.emplace_back());
         if (options.options.empty())
             return nullptr;
         memory += static_cast<std::int64_t>(options.options.size()) * 128;
@@ -124,14 +124,13 @@ std::shared_ptr<const BlockRelaxation> BlockRelaxation::create(const BatchTable&
     return relaxation;
 }
 
-std::shared_ptr<const BlockRelaxation> BlockRelaxation::createSplit(const BatchTable& table, std::int64_t live,
-                                                                    std::int64_t slot,
+std::shared_ptr<const BlockRelaxation> BlockRelaxation::createSplit(const ThresholdTable& table,
                                                                     const std::vector<std::size_t>& without,
                                                                     const std::vector<std::size_t>& split) {
     const auto among = [](const std::vector<std::size_t>& list, std::size_t g) {
         return std::find(list.begin(), list.end(), g) != list.end();
     };
-    Builder builder{table, live, slot, {}, {}};
+    Builder builder{table.slot(), {}, {}};
     std::vector<KnapsackGroup> groups;
     std::vector<Part> parts;
     for (std::size_t g = 0; g < table.groups().size(); ++g) {
@@ -140,7 +139,8 @@ std::shared_ptr<const BlockRelaxation> BlockRelaxation::createSplit(const BatchT
         const GroupTable& group = table.groups()[g];
         if (!among(split, g)) {
             parts.push_back({g, group.count, false, false});
-            builder.addGroup(group, groups.emplace_back(KnapsackGroup{group.count, {}}).options, nullptr);
+            builder.addGroup(group, group.allowed, groups.emplace_back(KnapsackGroup{group.count, {}}).options,
+                             nullptr);
             continue;
         }
         for (const bool recompute : {false, true}) {

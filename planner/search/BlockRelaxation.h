@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include "planner/search/BatchTable.h"
 #include "planner/search/Knapsack.h"
+#include "planner/search/ThresholdTable.h"
 
 #include <cstdint>
 #include <memory>
@@ -20,8 +20,7 @@ public:
                                                          const std::vector<std::size_t>& without = {});
 
     /// The same with the blocks of the groups `split` taken apart by whether they are recomputed; see splitBound().
-    static std::shared_ptr<const BlockRelaxation> createSplit(const BatchTable& table, std::int64_t live,
-                                                              std::int64_t slot,
+    static std::shared_ptr<const BlockRelaxation> createSplit(const ThresholdTable& table,
                                                               const std::vector<std::size_t>& without,
                                                               const std::vector<std::size_t>& split);
     /// The linear bound when `recomputed[g]` blocks of each split group g are recomputed.

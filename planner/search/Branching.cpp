@@ -15,9 +15,8 @@ constexpr std::size_t kPivots = 2;
 
 class Brancher {
 public:
-    Brancher(const BatchTable& table, const BranchingLimits& limits,
-             const std::function<bool(std::int64_t)>& interesting)
-        : m_table(table), m_limits(limits), m_interesting(interesting) {}
+    Brancher(const ThresholdTable& table, std::int64_t capacity, const std::function<bool(std::int64_t)>& interesting)
+        : m_table(table), m_capacity(capacity), m_interesting(interesting) {}
 
     std::vector<Branch> run() {
         choosePivots();
@@ -63,8 +62,7 @@ private:
                 continue;
             Pivot pivot{g, {}};
             for (const UnitOption& option : groups[g].units.front()) {
-                if (option.slot <= m_limits.slot &&
-                    (pivot.options.empty() || option.time[0] < pivot.options.back().time[0]))
+                if (pivot.options.empty() || option.time[0] < pivot.options.back().time[0])
                     pivot.options.push_back(option);
             }
             if (pivot.options.size() > 1)
@@ -81,7 +79,7 @@ private:
     void chooseSplits() {
         const std::vector<GroupTable>& groups = m_table.groups();
         for (std::size_t g = 0; g < groups.size(); ++g) {
-            if (groups[g].allowed[0] && m_table.mayRecompute(groups[g], m_limits.live))
+            if (groups[g].allowed[0] && groups[g].allowed[1])
                 m_split.push_back(g);
         }
         std::stable_sort(m_split.begin(), m_split.end(),
@@ -93,13 +91,12 @@ private:
         auto& relaxation = m_relaxations[depth];
         if (!relaxation) {
             const std::vector<std::size_t> apart(m_split.begin(), m_split.begin() + static_cast<std::ptrdiff_t>(depth));
-            relaxation = BlockRelaxation::createSplit(m_table, m_limits.live, m_limits.slot, m_without, apart);
+            relaxation = BlockRelaxation::createSplit(m_table, m_without, apart);
         }
         if (!relaxation)
             return std::nullopt;
         Slope multiplier;
-        const std::int64_t bound =
-            relaxation->splitBound(m_limits.capacity - branch.bytes, branch.recomputed, multiplier);
+        const std::int64_t bound = relaxation->splitBound(m_capacity - branch.bytes, branch.recomputed, multiplier);
         if (bound >= kInfeasibleTime)
             return std::nullopt;
         branch.bound += bound;
@@ -149,8 +146,8 @@ private:
         }
     }
 
-    const BatchTable& m_table;
-    const BranchingLimits& m_limits;
+    const ThresholdTable& m_table;
+    const std::int64_t m_capacity;
     const std::function<bool(std::int64_t)>& m_interesting;
     std::vector<Pivot> m_pivots;
     std::vector<std::size_t> m_without;
@@ -162,9 +159,9 @@ private:
 
 } // namespace
 
-std::vector<Branch> makeBranches(const BatchTable& table, const BranchingLimits& limits,
+std::vector<Branch> makeBranches(const ThresholdTable& table, std::int64_t capacity,
                                  const std::function<bool(std::int64_t)>& interesting) {
-    return Brancher(table, limits, interesting).run();
+    return Brancher(table, capacity, interesting).run();
 }
 
 } // namespace shardscope::planner

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include "planner/search/BatchTable.h"
 #include "planner/search/KnapsackMath.h"
+#include "planner/search/ThresholdTable.h"
 
 #include <cstdint>
 #include <functional>
@@ -20,22 +20,17 @@ struct Branch {
     };
     static constexpr std::int32_t kOpen = -1;
 
-    std::vector<Fixed> fixed;             ///< options of the largest bundles outside blocks
-    std::vector<std::int32_t> recomputed; ///< [group] how many of its blocks are recomputed, or kOpen
-    std::int64_t bytes = 0;               ///< of what is fixed
-    std::int64_t bound = 0;               ///< picoseconds of the whole step
-    Slope multiplier;                     ///< of the relaxation of what is left
+    std::vector<Fixed> fixed; ///< options of the largest bundles outside blocks
+    std::vector<std::int32_t>
+        recomputed;         ///< [group of the threshold's table] how many of its blocks are recomputed, or kOpen
+    std::int64_t bytes = 0; ///< of what is fixed
+    std::int64_t bound = 0; ///< picoseconds of the whole step
+    Slope multiplier;       ///< of the relaxation of what is left
 };
 
-struct BranchingLimits {
-    std::int64_t live = 0;
-    std::int64_t slot = 0;
-    std::int64_t capacity = 0; ///< bytes of state and kept activations
-};
-
-/// The branches whose bound `interesting` accepts, those with the best bound first. Together they hold every choice
-/// with a time that it accepts.
-std::vector<Branch> makeBranches(const BatchTable& table, const BranchingLimits& limits,
+/// `capacity`: bytes of state and kept activations. The branches whose bound `interesting` accepts, those with the best
+/// bound first. Together they hold every choice with a time that it accepts.
+std::vector<Branch> makeBranches(const ThresholdTable& table, std::int64_t capacity,
                                  const std::function<bool(std::int64_t)>& interesting);
 
 } // namespace shardscope::planner

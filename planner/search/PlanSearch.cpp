@@ -185,8 +185,8 @@ void PlanSearch::explore(const Node& node, std::int64_t limitBytes, Progress& pr
 void PlanSearch::solveThreshold(const Threshold& threshold, Progress& progress) const {
     const std::int64_t product = threshold.table->batch().product();
     const auto interesting = [&](std::int64_t bound) { return progress.interesting(product, bound); };
-    for (const Branch& branch :
-         makeBranches(*threshold.table, {threshold.live, threshold.slot, threshold.capacity}, interesting)) {
+    const ThresholdTable fitting(*threshold.table, threshold.live, threshold.slot);
+    for (const Branch& branch : makeBranches(fitting, threshold.capacity, interesting)) {
         if (!progress.interesting(product, branch.bound))
             break;
         progress.checkLimits();
@@ -194,11 +194,12 @@ void PlanSearch::solveThreshold(const Threshold& threshold, Progress& progress) 
             progress.giveUp(product, branch.bound);
             break;
         }
-        solveBranch(threshold, branch, progress);
+        solveBranch(threshold, fitting, branch, progress);
     }
 }
 
-void PlanSearch::solveBranch(const Threshold& threshold, const Branch& branch, Progress& progress) const {
+void PlanSearch::solveBranch(const Threshold& threshold, const ThresholdTable& fitting, const Branch& branch,
+                             Progress& progress) const {
     const std::int64_t product = threshold.table->batch().product();
     const Incumbent& best = progress.outcome.best;
     // Interesting: product / time > best.product / best.time, or equal with a smaller peak.
@@ -214,8 +215,7 @@ void PlanSearch::solveBranch(const Threshold& threshold, const Branch& branch, P
     const std::int64_t workLeft = progress.budget.workLimit > 0
                                       ? std::max<std::int64_t>(1, progress.budget.workLimit - progress.outcome.work)
                                       : 0;
-    BlockCore core(*threshold.table, {threshold.live, threshold.slot, threshold.capacity, quotient, &branch, workLeft,
-                                      progress.budget.stop});
+    BlockCore core(fitting, {threshold.capacity, quotient, &branch, workLeft, progress.budget.stop});
     const BlockCore::Outcome built = core.build();
     progress.outcome.work += core.work() + 1;
     if (built == BlockCore::Outcome::NothingBetter)
@@ -241,7 +241,7 @@ void PlanSearch::solveBranch(const Threshold& threshold, const Branch& branch, P
     if (!solution.feasible)
         return;
     solution.shadowPrice = branch.multiplier.value();
-    accept(threshold, solution, core.runs(solution), progress);
+    accept(threshold, solution, fitting.expand(core.runs(solution)), progress);
 }
 
 SearchOutcome PlanSearch::search(std::int64_t limitBytes, const SearchBudget& budget, const Incumbent& known) const {

@@ -87,7 +87,8 @@ private:
     std::vector<Node> collectNodes(std::int64_t limitBytes, const std::stop_token& stop) const;
     void explore(const Node& node, std::int64_t limitBytes, Progress& progress) const;
     void solveThreshold(const Threshold& threshold, Progress& progress) const;
-    void solveBranch(const Threshold& threshold, const Branch& branch, Progress& progress) const;
+    void solveBranch(const Threshold& threshold, const ThresholdTable& fitting, const Branch& branch,
+                     Progress& progress) const;
     /// Takes a solution if it is better; `runs` says what it decides.
     void accept(const Threshold& threshold, const KnapsackSolution& solution, GroupRuns runs, Progress& progress) const;
 
