@@ -55,8 +55,7 @@ struct EqualOperators {
 
 std::vector<PeakGroup> groupEqualOperators(const AbstractProblem& problem, std::vector<EqualOperators>& members) {
     using Triple = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
-    std::map<std::vector<Triple>, std::size_t> groupOf;
-    std::vector<PeakGroup> groups;
+    std::map<std::vector<Triple>, EqualOperators> byOptions;
     for (std::size_t i = 0; i < problem.operators.size(); ++i) {
         const std::vector<AbstractOption>& options = problem.operators[i].options;
         const auto triple = [&](std::int32_t o) {
@@ -71,17 +70,17 @@ std::vector<PeakGroup> groupEqualOperators(const AbstractProblem& problem, std::
         std::vector<Triple> key;
         for (const std::int32_t o : order)
             key.push_back(triple(o));
-        const auto [found, isNew] = groupOf.emplace(std::move(key), groups.size());
-        if (isNew) {
-            PeakGroup group{0, {}};
-            for (const auto& [state, transient, time] : found->first)
-                group.options.push_back({state, transient, time});
-            groups.push_back(std::move(group));
-            members.emplace_back();
-        }
-        ++groups[found->second].count;
-        members[found->second].operators.push_back(i);
-        members[found->second].ownIndices.push_back(std::move(order));
+        EqualOperators& equal = byOptions[std::move(key)];
+        equal.operators.push_back(i);
+        equal.ownIndices.push_back(std::move(order));
+    }
+    // By what they offer and not by where they stand, so that of equally good answers always the same is found.
+    std::vector<PeakGroup> groups;
+    for (auto& [key, equal] : byOptions) {
+        PeakGroup& group = groups.emplace_back(PeakGroup{static_cast<std::int32_t>(equal.operators.size()), {}});
+        for (const auto& [state, transient, time] : key)
+            group.options.push_back({state, transient, time});
+        members.push_back(std::move(equal));
     }
     return groups;
 }

@@ -8,8 +8,12 @@
 
 #include <QtTest>
 
+#include <algorithm>
 #include <chrono>
+#include <map>
+#include <memory>
 #include <random>
+#include <string>
 #include <thread>
 
 using namespace shardscope;
@@ -50,6 +54,22 @@ planner::AbstractProblem differentOperators(std::uint64_t seed, std::size_t coun
     }
     problem.limitBytes = least + static_cast<std::int64_t>(share * static_cast<double>(most - least));
     return problem;
+}
+
+/// For each kind of operator (its options), the labels its operators chose, sorted.
+std::map<std::string, std::vector<std::string>> choicesByKind(const planner::AbstractProblem& problem,
+                                                              const planner::AbstractAnswer& answer) {
+    std::map<std::string, std::vector<std::string>> choices;
+    for (std::size_t i = 0; i < problem.operators.size(); ++i) {
+        std::string kind;
+        for (const planner::AbstractOption& option : problem.operators[i].options)
+            kind += std::to_string(option.stateBytes) + "," + std::to_string(option.transientBytes) + "," +
+                    std::to_string(option.nanoseconds) + ";";
+        choices[kind].push_back(answer.choice[i]);
+    }
+    for (auto& [kind, labels] : choices)
+        std::sort(labels.begin(), labels.end());
+    return choices;
 }
 
 } // namespace
@@ -137,6 +157,7 @@ private slots:
             problem.operators.push_back(problem.operators[static_cast<std::size_t>(i % 4)]);
         problem.limitBytes *= 2;
         const auto first = *planner::solveAbstractProblem(problem);
+        const auto expected = choicesByKind(problem, first);
         std::mt19937_64 random(9);
         for (int n = 0; n < 10; ++n) {
             std::shuffle(problem.operators.begin(), problem.operators.end(), random);
@@ -144,6 +165,49 @@ private slots:
             QCOMPARE(again.nanoseconds, first.nanoseconds);
             QCOMPARE(again.peakBytes, first.peakBytes);
             QVERIFY(again.provenOptimal);
+            // Of each kind of operator the same number takes each option.
+            QCOMPARE(choicesByKind(problem, again), expected);
+        }
+    }
+
+    void equalOperatorsInAnotherOrderGiveTheSameFile() {
+        // Names turn by one block: every operator of a block stands somewhere else, among its equals.
+        constexpr int kBlocks = 24;
+        const planner::PlanRequest request = bundled("gpt2-medium", "8x-titan-pcie3");
+        const QRegularExpression name("\\bh\\.(\\d+)\\.");
+        const auto turn = [&](const QString& text, int by) {
+            QString turned;
+            qsizetype last = 0;
+            for (auto found = name.globalMatch(text); found.hasNext();) {
+                const QRegularExpressionMatch match = found.next();
+                turned += text.mid(last, match.capturedStart() - last);
+                turned += QString("h.%1.").arg((match.captured(1).toInt() + kBlocks + by) % kBlocks);
+                last = match.capturedEnd();
+            }
+            return turned + text.mid(last);
+        };
+        auto graph = std::make_shared<planner::Graph>(*request.graph);
+        int turned = 0;
+        for (contract::Operator& op : graph->operators) {
+            const std::string other = turn(QString::fromStdString(op.name), 1).toStdString();
+            turned += other != op.name ? 1 : 0;
+            op.name = other;
+        }
+        QVERIFY(turned >= 4 * kBlocks);
+        for (const double share : {0.3, 0.6}) {
+            const auto limit =
+                static_cast<std::int64_t>(share * static_cast<double>(request.cluster.device.memoryBytes));
+            planner::PlanRequest reordered = request;
+            reordered.graph = graph;
+            const auto file = [&](const planner::PlanRequest& asked) {
+                const auto plan = (*planner::Planner::create(asked))->solve(limit);
+                QString text = QString::fromStdString(contract::formatPlan(planner::emitPlan(*plan, "test")));
+                // The digest of the graph covers its names.
+                return text.remove(QRegularExpression("\"sha256\":\\s*\"[0-9a-f]+\""));
+            };
+            const QString expected = file(request);
+            QVERIFY(file(reordered) != expected);
+            QCOMPARE(turn(file(reordered), -1), expected);
         }
     }
 
