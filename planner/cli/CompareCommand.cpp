@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "planner/cli/Commands.h"
+#include "planner/cli/PlanFile.h"
 #include "planner/cli/RequestOptions.h"
 #include "runtime/contract/Bytes.h"
 #include "runtime/contract/Json.h"
@@ -84,12 +85,13 @@ int runCompare(const CompareOptions& options) {
                        contract::describeBytes(row.smallestFeasibleBytes));
             continue;
         }
-        fmt::print(
-            "{:<20} {:>12.3f} {:>9.2f} ms {:>7} {:>11} {:>12} {:>14}\n", row.name, row.samplesPerSecond,
-            row.stepSeconds * 1e3, row.microBatch,
-            fmt::format("{}/{}", recomputedBlocks(*row.plan), request->graph->blockCount()),
-            contract::describeBytes(row.peakBytes),
-            row.plan == full ? "" : fmt::format("{:.1f} %", (full->samplesPerSecond / row.samplesPerSecond - 1) * 100));
+        fmt::print("{:<20} {:>12.3f} {:>12} {:>7} {:>11} {:>12} {:>14}\n", row.name, row.samplesPerSecond,
+                   durationText(row.stepSeconds), row.microBatch,
+                   fmt::format("{}/{}", recomputedBlocks(*row.plan), request->graph->blockCount()),
+                   contract::describeBytes(row.peakBytes),
+                   row.plan == full
+                       ? "-"
+                       : fmt::format("{:.1f} %", (full->samplesPerSecond / row.samplesPerSecond - 1) * 100));
     }
     return full->feasible ? 0 : contract::exitCode(contract::ErrorKind::Infeasible);
 }

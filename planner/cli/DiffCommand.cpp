@@ -21,6 +21,7 @@ using contract::OrderedJson;
 struct DiffOptions {
     std::string a;
     std::string b;
+    std::string graph;
     bool json = false;
 };
 
@@ -145,7 +146,7 @@ void printDiff(const DiffOptions& options, const OpenedPlan& a, const OpenedPlan
     describe("B", options.b, b, diff.b);
     const std::array<double, kCauseCount> perSample = perSampleDifference(diff);
     const bool showSamples = !diff.sameBatch();
-    fmt::print("\n{:<18} {:>13} {:>13} {:>13}{}\n", "a step", "A", "B", "B - A",
+    fmt::print("\n{:<18} {:>13} {:>13} {:>13}{}\n", "a step, predicted", "A", "B", "B - A",
                showSamples ? fmt::format(" {:>18}", "B - A per sample") : "");
     const auto row = [&](std::string_view what, std::int64_t left, std::int64_t right, double sample) {
         fmt::print("{:<18} {:>13} {:>13} {:>13}{}\n", what, durationText(toSeconds(left)),
@@ -167,10 +168,10 @@ void printDiff(const DiffOptions& options, const OpenedPlan& a, const OpenedPlan
 }
 
 int runDiff(const DiffOptions& options) {
-    const auto a = openPlan(options.a);
+    const auto a = openPlan(options.a, options.graph);
     if (!a)
         return report(a.error(), options.json);
-    const auto b = openPlan(options.b);
+    const auto b = openPlan(options.b, options.graph);
     if (!b)
         return report(b.error(), options.json);
     const auto diff = comparePlans(a->step, b->step);
@@ -191,6 +192,7 @@ void addDiff(CLI::App& app, int& exitCode) {
         app.add_subcommand("diff", "two plans, operator by operator, and where their step times differ");
     command->add_option("A", options->a, "a plan file")->required();
     command->add_option("B", options->b, "another plan file")->required();
+    command->add_option("--graph", options->graph, "the graph that was planned, where the plan files do not hold it");
     command->add_flag("--json", options->json, "one JSON document on standard output");
     command->callback([options, &exitCode] { exitCode = runDiff(*options); });
 }

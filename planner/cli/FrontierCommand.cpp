@@ -31,9 +31,14 @@ int runFrontier(const FrontierOptions& options) {
             for (const FrontierPoint& point : points)
                 array.push_back({{"memory_bytes", point.memoryBytes},
                                  {"samples_per_second", point.samplesPerSecond},
+                                 {"step_seconds", point.stepSeconds},
                                  {"batch", point.microBatch},
                                  {"peak_bytes", point.peakBytes},
-                                 {"gap", point.gap}});
+                                 {"gap", point.gap},
+                                 {"counts",
+                                  {{"replicate", point.counts.replicate},
+                                   {"keep", point.counts.keep},
+                                   {"shard", point.counts.shard}}}});
             return array;
         };
         const contract::OrderedJson document{{"smallest_feasible_bytes", frontier.smallestFeasibleBytes},
@@ -44,11 +49,17 @@ int runFrontier(const FrontierOptions& options) {
     } else {
         fmt::print("{:>12} {:>12} {:>14} {:>6} {:>10} {:>10} {:>6} {:>6}\n", "memory", "peak", "samples/s", "batch",
                    "gap", "replicate", "keep", "shard");
-        for (const FrontierPoint& point : frontier.points)
+        const std::int64_t device = (*planner)->request().cluster.device.memoryBytes;
+        bool beyond = false;
+        for (const FrontierPoint& point : frontier.points) {
+            if (point.memoryBytes > device && !beyond)
+                fmt::print("-- beyond the device, which has {} --\n", contract::describeBytes(device));
+            beyond = point.memoryBytes > device;
             fmt::print("{:>12} {:>12} {:>14.3f} {:>6} {:>10.1e} {:>10} {:>6} {:>6}\n",
                        contract::describeBytes(point.memoryBytes), contract::describeBytes(point.peakBytes),
                        point.samplesPerSecond, point.microBatch, point.gap, point.counts.replicate, point.counts.keep,
                        point.counts.shard);
+        }
     }
     return interruptToken().stop_requested() ? 130 : 0;
 }

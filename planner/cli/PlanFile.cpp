@@ -13,8 +13,10 @@ namespace shardscope::planner::cli {
 
 namespace {
 
-/// The bundled graph of a plan without architecture; null when there is none.
-contract::Result<GraphPointer> bundledGraphOf(const contract::Plan& plan) {
+/// The graph of a plan without architecture; null when there is none.
+contract::Result<GraphPointer> graphOf(const contract::Plan& plan, const std::string& given) {
+    if (!given.empty() && !plan.graph.architecture)
+        return openGraph(given, plan.training.sequence);
     const std::vector<ZooEntry> bundled = bundledGraphs();
     const bool known = std::any_of(bundled.begin(), bundled.end(),
                                    [&](const ZooEntry& entry) { return entry.name == plan.graph.name; });
@@ -25,11 +27,11 @@ contract::Result<GraphPointer> bundledGraphOf(const contract::Plan& plan) {
 
 } // namespace
 
-contract::Result<OpenedPlan> openPlan(const std::string& path) {
+contract::Result<OpenedPlan> openPlan(const std::string& path, const std::string& given) {
     auto plan = contract::readPlanFile(path);
     if (!plan)
         return tl::unexpected(plan.error());
-    const auto graph = bundledGraphOf(*plan);
+    const auto graph = graphOf(*plan, given);
     if (!graph)
         return tl::unexpected(graph.error());
     auto step = planStep(*plan, path, *graph);

@@ -15,9 +15,10 @@ struct OpenedPlan {
     PlannedStep step;
 };
 
-/// Reads and checks a plan file. Where it has no architecture the bundled graph of its name is taken, if it is the same
-/// graph. Errors: BadInput, naming the file and the field.
-contract::Result<OpenedPlan> openPlan(const std::string& path);
+/// Reads and checks a plan file. Where it has no architecture, the operators come from `graph` (a path or a bundled
+/// name), or from the bundled graph of the plan's name, if it is the same graph. Errors: BadInput, naming the file and
+/// the field.
+contract::Result<OpenedPlan> openPlan(const std::string& path, const std::string& graph);
 
 /// "12.31 ms", "-3.2 us": a duration for people.
 std::string durationText(double seconds);

@@ -60,6 +60,9 @@ void RequestOptions::addTo(CLI::App& command) {
     command.add_option("--loss-chunks", lossChunks, "compute the logits in so many pieces")
         ->check(CLI::Range(1, 4096))
         ->capture_default_str();
+    command.add_option("--prefetch", prefetch, "operators gathered ahead of their use: 0 or 1; full mode only")
+        ->check(CLI::Range(0, 1))
+        ->capture_default_str();
     command.add_option("--tolerance", tolerance, "stop at this certified relative gap")
         ->check(CLI::Range(0.0, 1.0) & finiteNumber());
     command.add_option("--work-limit", workLimit, "stop after this many search steps (deterministic)")
@@ -168,6 +171,7 @@ Result<PlanRequest> RequestOptions::request() const {
                          : coalescing == "always" ? Coalescing::Always
                                                   : Coalescing::Auto;
     request.lossChunks = lossChunks;
+    request.prefetchDepth = prefetch;
     for (const std::string& text : pins) {
         auto pin = parsePin(text);
         if (!pin)
@@ -189,6 +193,10 @@ Result<std::int64_t> memoryLimit(const std::string& text, const PlanRequest& req
     auto parsed = contract::parseBytes(text);
     if (!parsed)
         return contract::usageError("--memory " + parsed.error().message);
+    constexpr std::int64_t kSmallestMeant = 4096; // a plain number is bytes, and nobody has so few
+    if (*parsed < kSmallestMeant)
+        return contract::usageError(
+            fmt::format("--memory {} is {} bytes a device; write a unit, for example {}GiB", text, *parsed, text));
     return parsed;
 }
 

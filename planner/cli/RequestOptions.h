@@ -29,6 +29,7 @@ struct RequestOptions {
     std::vector<std::string> recomputePins;
     std::string coalescing = "auto";
     std::int64_t lossChunks = 1;
+    std::int32_t prefetch = 1;
     double tolerance = 0;
     std::int64_t workLimit = 0;
     double timeLimitSeconds = 0;

@@ -21,6 +21,7 @@ constexpr std::size_t kPrintedWindows = 20;
 struct SimulateOptions {
     std::string plan;
     std::string trace;
+    std::string graph;
     bool json = false;
 };
 
@@ -138,7 +139,7 @@ void printTimeline(const OpenedPlan& opened, const Timeline& timeline) {
 }
 
 int runSimulate(const SimulateOptions& options) {
-    const auto opened = openPlan(options.plan);
+    const auto opened = openPlan(options.plan, options.graph);
     if (!opened)
         return report(opened.error(), options.json);
     const auto timeline = simulate(opened->step);
@@ -166,6 +167,7 @@ void addSimulate(CLI::App& app, int& exitCode) {
     const auto options = std::make_shared<SimulateOptions>();
     CLI::App* command = app.add_subcommand("simulate", "the two-stream timeline of one step of a plan, and its memory");
     command->add_option("PLAN", options->plan, "a plan file written by solve")->required();
+    command->add_option("--graph", options->graph, "the graph that was planned, where the plan file does not hold it");
     command->add_option("--trace", options->trace, "write a Chrome/Perfetto trace here");
     command->add_flag("--json", options->json, "one JSON document on standard output");
     command->callback([options, &exitCode] { exitCode = runSimulate(*options); });

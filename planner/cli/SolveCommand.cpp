@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 
@@ -34,7 +35,12 @@ struct Extras {
     std::vector<Remedy> remedies;
     std::vector<Finalist> finalists;
     std::vector<Explained> explained;
+    PlanResultPointer withMore; ///< the plan with one GiB more a device; null where it is not known
 };
+
+/// What one more GiB brings is asked and not extrapolated: the relaxation's price holds for a few bytes only.
+constexpr std::int64_t kMoreBytes = std::int64_t{1} << 30;
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 60; ///< to which it can be added
 
 contract::OrderedJson whyJson(const PlanResult& plan, const std::vector<Explained>& explained) {
     contract::OrderedJson list = contract::OrderedJson::array();
@@ -59,19 +65,40 @@ contract::OrderedJson whyJson(const PlanResult& plan, const std::vector<Explaine
     return list;
 }
 
+/// What an operator holds and costs now. Communication that computation hides costs nothing, which is why sharding can.
+void printCost(const OperatorCost& cost) {
+    const std::int64_t state = cost.memory[contract::Category::Parameters] +
+                               cost.memory[contract::Category::Gradients] + cost.memory[contract::Category::Optimizer];
+    fmt::print("  holds {:.3f} MiB of state and {:.3f} MiB of activations; computes {:.3f} ms a step\n",
+               static_cast<double>(state) / 0x1p20,
+               static_cast<double>(cost.memory[contract::Category::Activations]) / 0x1p20,
+               (cost.computeSeconds + cost.recomputeSeconds) * 1e3);
+    const double seconds = cost.gatherSeconds + cost.reduceSeconds;
+    if (seconds > 0)
+        fmt::print("  communicates {:.3f} ms a step, of which computation hides {:.3f} ms\n", seconds * 1e3,
+                   std::max(0.0, seconds - cost.exposedSeconds()) * 1e3);
+}
+
 void printWhy(const PlanResult& plan, const std::vector<Explained>& explained) {
     for (const Explained& entry : explained) {
-        fmt::print("{}: {}{}{}\n", plan.request.graph->operators[static_cast<std::size_t>(entry.planned->op)].name,
-                   contract::formatPlacement(entry.planned->placement),
+        const contract::Operator& op = plan.request.graph->operators[static_cast<std::size_t>(entry.planned->op)];
+        fmt::print("{}: {}{}{}{}{}\n", op.name, contract::formatPlacement(entry.planned->placement),
                    entry.planned->coalesced ? ", coalesced with its block" : "",
-                   entry.planned->recompute ? ", recomputed" : "");
+                   entry.planned->recompute ? ", recomputed" : "", entry.planned->pinned ? ", pinned" : "",
+                   op.isTied() ? ", tied to " + op.tiedTo : "");
+        printCost(entry.planned->cost);
         for (const Reason& reason : entry.reasons) {
             fmt::print("  as {:<16} {:>+12.3f} MiB of state, {:>+10.3f} ms a step\n",
                        contract::formatPlacement(reason.alternative),
                        static_cast<double>(reason.stateDeltaBytes) / 0x1p20, reason.stepDeltaSeconds * 1e3);
+        }
+        if (entry.planned->coalesced && !entry.reasons.empty())
+            fmt::print("  (alone: an operator that leaves its block's collective pays for one of its own)\n");
+        for (const Reason& reason : entry.reasons) {
             if (reason.flipBytes)
-                fmt::print("  becomes {} from {} on\n", contract::formatPlacement(*reason.flipPlacement),
-                           contract::describeBytes(*reason.flipBytes));
+                fmt::print("  with more memory it first changes at {}, to {}\n",
+                           contract::describeBytes(*reason.flipBytes),
+                           contract::formatPlacement(*reason.flipPlacement));
         }
     }
 }
@@ -108,6 +135,11 @@ contract::OrderedJson planJson(const PlanResult& plan, const Extras& extras) {
                           {"coalesced", plan.counts.coalesced}};
         json["stopped_by"] = plan.certificate.stoppedBy;
         json["shadow_price_seconds_per_gib"] = plan.certificate.shadowPrice * 0x1p30;
+        if (extras.withMore)
+            json["with_one_gib_more"] = {{"limit_bytes", extras.withMore->limitBytes},
+                                         {"samples_per_second", extras.withMore->samplesPerSecond},
+                                         {"step_seconds", extras.withMore->stepSeconds},
+                                         {"batch", extras.withMore->training.microBatch}};
         contract::OrderedJson finalists = contract::OrderedJson::array();
         for (const Finalist& finalist : extras.finalists) {
             if (finalist.what == "best")
@@ -157,9 +189,16 @@ void printPlan(const PlanResult& plan, const Extras& extras) {
             fmt::format("{:.3f} GiB", std::ceil(static_cast<double>(plan.smallestFeasibleBytes) / 0x1p30 * 1e3) / 1e3);
         fmt::print("Does not fit {}: at least {} a device are needed; {} bind.\n", size(plan.limitBytes), roundedUp,
                    plan.binding);
+        if (extras.remedies.empty())
+            fmt::print("No single change and no pair of changes that is known fits.\n");
+        std::size_t width = 0;
         for (const Remedy& remedy : extras.remedies)
-            fmt::print("  {:<36} peak {:>12}   {:>10.2f} samples/s{}\n", remedy.change, size(remedy.peakBytes),
-                       remedy.samplesPerSecond, remedy.changesNumerics ? "   changes numerics" : "");
+            width = std::max(width, remedy.change.size());
+        for (const Remedy& remedy : extras.remedies)
+            fmt::print("  {:<{}}   peak {:>12} {:>12.2f} samples/s {:>10.0f} tokens/s{}\n", remedy.change, width,
+                       size(remedy.peakBytes), remedy.samplesPerSecond,
+                       remedy.samplesPerSecond * static_cast<double>(remedy.request.graph->sequence),
+                       remedy.changesNumerics ? "   changes numerics" : "");
         return;
     }
     fmt::print("Fits {}: peak {}, {} spare\n", size(plan.limitBytes), size(plan.peakBytes),
@@ -179,16 +218,21 @@ void printPlan(const PlanResult& plan, const Extras& extras) {
         if (plan.ledger[category] > 0)
             fmt::print("  {:<20} {:>12}\n", contract::categoryName(category), size(plan.ledger[category]));
     }
-    if (plan.certificate.shadowPrice > 0)
-        fmt::print("One more GiB a device saves about {} a step\n", secondsText(plan.certificate.shadowPrice * 0x1p30));
+    if (extras.withMore)
+        fmt::print("With one more GiB a device: {:.2f} samples/s ({:+.2f} %), batch {}, step {}\n",
+                   extras.withMore->samplesPerSecond,
+                   (extras.withMore->samplesPerSecond / plan.samplesPerSecond - 1) * 100,
+                   extras.withMore->training.microBatch, secondsText(extras.withMore->stepSeconds));
     for (const Finalist& finalist : extras.finalists) {
         if (finalist.what == "best")
             fmt::print("Played out on two streams a step takes {}\n", secondsText(finalist.simulatedStepSeconds));
     }
     if (!extras.finalists.empty() && extras.finalists.front().what != "best")
-        fmt::print("note: played out, {} is {:.2f} % faster than the best plan of the additive cost\n",
+        fmt::print("note: played out, {} is {:.2f} % faster than the plan that is best where costs simply add up; to "
+                   "have it, add --batch {}\n",
                    extras.finalists.front().what,
-                   (extras.finalists.front().simulatedSamplesPerSecond / bestSimulated(extras.finalists) - 1) * 100);
+                   (extras.finalists.front().simulatedSamplesPerSecond / bestSimulated(extras.finalists) - 1) * 100,
+                   extras.finalists.front().plan->training.microBatch);
     printWhy(plan, extras.explained);
     if (plan.certificate.provenOptimal)
         fmt::print("Best plan, proven for this cost model ({} thresholds, {:.2f} ms)\n", plan.certificate.thresholds,
@@ -230,6 +274,11 @@ int solveGraph(const SolveOptions& options) {
         extras.remedies = findRemedies((*planner)->request(), *limit, options.searchBudget());
     if (plan->feasible && !plan->cancelled) {
         extras.finalists = scoreFinalists(*plan, options.searchBudget());
+        if (plan->limitBytes <= kMostBytes) {
+            PlanResultPointer more = (*planner)->solve(plan->limitBytes + kMoreBytes, options.searchBudget());
+            if (more->feasible && !more->cancelled)
+                extras.withMore = std::move(more);
+        }
         auto explained = explain(**planner, *plan, options);
         if (!explained)
             return report(explained.error(), options.json);
@@ -239,6 +288,8 @@ int solveGraph(const SolveOptions& options) {
         const contract::Plan file = emitPlan(*plan, std::string("shardscope-plan ") + SHARDSCOPE_VERSION);
         if (const auto written = contract::writeFileAtomically(options.output, contract::formatPlan(file)); !written)
             return report(written.error(), options.json);
+    } else if (!options.output.empty()) {
+        fmt::print(stderr, "shardscope-plan: {} is not written, since there is no plan\n", options.output);
     }
     if (options.json)
         fmt::print("{}\n", planJson(*plan, extras).dump(2));

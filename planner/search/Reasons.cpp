@@ -27,10 +27,12 @@ struct Flip {
     Placement placement;
 };
 
-/// Walks budgets upwards until the placement differs, then bisects to a MiB.
+/// Walks budgets upwards by growing steps until the placement differs, then bisects to a MiB. Small operators fill what
+/// others leave and may change several times; the first change that the walk meets is reported.
 std::optional<Flip> findFlip(const Planner& planner, const PlanResult& plan, std::int32_t op,
                              std::int64_t largestBudget, const SearchBudget& budget) {
-    constexpr int kSteps = 24;
+    constexpr std::int64_t kFirstStep = 16 * contract::kMiB;
+    constexpr double kStepGrowth = 1.35;
     const Placement chosen = plan.operators[index(op)].placement;
     const auto placementAt = [&](std::int64_t limit) -> std::optional<Placement> {
         const PlanResultPointer other = planner.solve(limit, budget);
@@ -39,12 +41,9 @@ std::optional<Flip> findFlip(const Planner& planner, const PlanResult& plan, std
         return other->operators[index(op)].placement;
     };
     std::int64_t low = plan.limitBytes;
-    const std::int64_t step = (largestBudget - low) / kSteps;
-    if (step <= 0)
-        return std::nullopt;
     std::optional<Flip> flip;
-    for (int i = 0; i < kSteps && !flip; ++i) {
-        const std::int64_t high = low + step;
+    for (double step = kFirstStep; !flip && low < largestBudget; step *= kStepGrowth) {
+        const std::int64_t high = std::min(largestBudget, low + static_cast<std::int64_t>(step));
         const auto placement = placementAt(high);
         if (!placement)
             return std::nullopt;

@@ -10,6 +10,8 @@ namespace shardscope::planner {
 
 namespace {
 
+constexpr std::int64_t kMostDevices = 2048; ///< beyond them no remedy is looked for
+
 struct Change {
     std::string text;
     bool changesNumerics = false;
@@ -32,9 +34,9 @@ void addPlacementChanges(const PlanRequest& request, std::vector<Change>& change
         changes.push_back({"slices 1,2,4,8,16", false, "slices", [](PlanRequest& r) { r.slices = {1, 2, 4, 8, 16}; }});
     else
         changes.push_back(
-            {"slices up to 64", false, "slices", [](PlanRequest& r) { r.slices = {1, 2, 4, 8, 16, 32, 64}; }});
+            {"slices 1,2,4,8,16,32,64", false, "slices", [](PlanRequest& r) { r.slices = {1, 2, 4, 8, 16, 32, 64}; }});
     if (request.prefetchDepth > 0)
-        changes.push_back({"no prefetch", false, "prefetch", [](PlanRequest& r) { r.prefetchDepth = 0; }});
+        changes.push_back({"prefetch 0", false, "prefetch", [](PlanRequest& r) { r.prefetchDepth = 0; }});
 }
 
 void addActivationChanges(const PlanRequest& request, std::vector<Change>& changes) {
@@ -52,17 +54,27 @@ void addActivationChanges(const PlanRequest& request, std::vector<Change>& chang
     if (!request.cluster.isCpu && request.mode == CostMode::Full) {
         for (const std::int64_t chunks : {4, 16}) {
             if (chunks > request.lossChunks)
-                changes.push_back({fmt::format("loss in {} chunks", chunks), false, "loss",
+                changes.push_back({fmt::format("loss-chunks {}", chunks), false, "loss",
                                    [chunks](PlanRequest& r) { r.lossChunks = chunks; }});
         }
     }
 }
 
+/// Whether more devices may help. Processes on the cores of one machine share its memory, and a fixed global batch may
+/// not divide by their number; without a link between nodes nothing is known of several.
+bool mayGrow(const PlanRequest& request) {
+    return request.globalBatch == 0 && !request.cluster.isCpu && request.cluster.between.bytesPerSecond > 0;
+}
+
+/// More machines like those there are, over the link between nodes.
+Change moreNodes(std::int64_t nodes, std::int64_t devicesPerNode) {
+    return {fmt::format("devices {}x{}", nodes, devicesPerNode), false, "devices",
+            [nodes](PlanRequest& r) { r.cluster.nodes = nodes; }};
+}
+
 void addOtherChanges(const PlanRequest& request, std::vector<Change>& changes) {
-    if (request.globalBatch == 0)
-        changes.push_back(
-            {fmt::format("devices {}", 2 * request.cluster.devices()), false, "devices",
-             [](PlanRequest& r) { r.cluster.nodes > 1 ? r.cluster.nodes *= 2 : r.cluster.devicesPerNode *= 2; }});
+    if (mayGrow(request))
+        changes.push_back(moreNodes(2 * request.cluster.nodes, request.cluster.devicesPerNode));
     if (!request.cluster.isCpu && request.cluster.device.flopsBf16 > 0) {
         for (const char* precision : {"bf16-adam8bit", "bf16-pure-adam"}) {
             if (request.precision != precision)
@@ -100,6 +112,30 @@ std::vector<Remedy> findRemedies(const PlanRequest& request, std::int64_t limitB
         return plan->feasible;
     };
     std::vector<const Change*> insufficient;
+    // The fewest machines that suffice, where more than twice as many are needed.
+    const auto findNodes = [&] {
+        const auto fits = [&](std::int64_t nodes) {
+            PlanRequest changed = request;
+            changed.cluster.nodes = nodes;
+            const auto planner = Planner::create(changed);
+            return planner && (*planner)->solve(limitBytes, budget)->feasible;
+        };
+        std::int64_t enough = 4 * request.cluster.nodes;
+        while (enough * request.cluster.devicesPerNode <= kMostDevices && !budget.stop.stop_requested() &&
+               !fits(enough))
+            enough *= 2;
+        if (enough * request.cluster.devicesPerNode > kMostDevices || budget.stop.stop_requested())
+            return;
+        std::int64_t tooFew = enough / 2;
+        while (enough - tooFew > 1 && !budget.stop.stop_requested()) {
+            const std::int64_t middle = tooFew + (enough - tooFew) / 2;
+            (fits(middle) ? enough : tooFew) = middle;
+        }
+        const Change change = moreNodes(enough, request.cluster.devicesPerNode);
+        PlanRequest changed = request;
+        change.apply(changed);
+        verify(change.text, std::move(changed), false, false);
+    };
     for (const Change& change : changes) {
         if (budget.stop.stop_requested())
             return remedies;
@@ -108,6 +144,9 @@ std::vector<Remedy> findRemedies(const PlanRequest& request, std::int64_t limitB
         if (!verify(change.text, std::move(changed), change.changesNumerics, false))
             insufficient.push_back(&change);
     }
+    if (mayGrow(request) && std::any_of(insufficient.begin(), insufficient.end(),
+                                        [](const Change* change) { return change->what == "devices"; }))
+        findNodes();
     for (std::size_t i = 0; i < insufficient.size(); ++i) {
         for (std::size_t j = i + 1; j < insufficient.size() && !budget.stop.stop_requested(); ++j) {
             const Change& a = *insufficient[i];

@@ -89,10 +89,10 @@ Result<GraphPointer> graphOf(const contract::Plan& plan, const std::string& file
     if (!known)
         return badInput(
             fmt::format("{}: graph.architecture is missing and graph.name \"{}\" is no bundled graph, so the "
-                        "operators of this plan are not known",
+                        "operators of this plan are not known; name the graph that was planned (--graph)",
                         file, plan.graph.name));
     if (known->sha256() != plan.graph.sha256)
-        return badInput(fmt::format("{}: graph.sha256 is \"{}\"; the bundled graph \"{}\" has \"{}\", so the plan was "
+        return badInput(fmt::format("{}: graph.sha256 is \"{}\"; the graph \"{}\" has \"{}\", so the plan was "
                                     "made for another graph",
                                     file, plan.graph.sha256, known->name, known->sha256()));
     if (known->sequence != plan.training.sequence)
