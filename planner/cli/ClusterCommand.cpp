@@ -51,7 +51,7 @@ int show(const ClusterOptions& options) {
     if (!options.exportTo.empty()) {
         if (const auto written = contract::writeFileAtomically(options.exportTo, text + "\n"); !written)
             return report(written.error(), options.json);
-        fmt::print(stderr, "shardscope-plan: wrote {}\n", options.exportTo);
+        complain("wrote " + options.exportTo);
     }
     options.json ? fmt::print("{}\n", text) : printText(*cluster);
     return 0;

@@ -162,6 +162,15 @@ void printDiff(const DiffOptions& options, const OpenedPlan& a, const OpenedPlan
         row(kWords[at], diff.a.time.picoseconds[at], diff.b.time.picoseconds[at], perSample[at]);
     }
     row("sum", diff.a.time.total(), diff.b.time.total(), sampleTotal);
+    for (int i = 0; i < contract::kCategoryCount; ++i) {
+        const auto category = static_cast<contract::Category>(i);
+        const std::int64_t left = a.plan.predicted.ledger[category];
+        const std::int64_t right = b.plan.predicted.ledger[category];
+        if (left != right)
+            fmt::print("{:<18} {:>13} {:>13} {:>13}\n", contract::categoryName(category), contract::describeBytes(left),
+                       contract::describeBytes(right),
+                       (right > left ? "+" : "-") + contract::describeBytes(std::abs(right - left)));
+    }
     fmt::print("{:<18} {:>13} {:>13} {:>+13}\n", "collectives", diff.a.collectives, diff.b.collectives,
                diff.b.collectives - diff.a.collectives);
     printOperators(diff);

@@ -37,7 +37,7 @@ int inspect(const InspectOptions& options) {
     if (!options.exportTo.empty()) {
         if (const auto written = contract::writeFileAtomically(options.exportTo, graphFileText(**graph)); !written)
             return report(written.error(), options.json);
-        fmt::print(stderr, "shardscope-plan: wrote {}\n", options.exportTo);
+        complain("wrote " + options.exportTo);
     }
     fmt::print("{}", options.json ? inspectJson(**graph) : inspectTable(**graph));
     return 0;

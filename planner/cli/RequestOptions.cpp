@@ -12,6 +12,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 
 namespace shardscope::planner::cli {
 
@@ -30,6 +31,17 @@ CLI::Validator finiteNumber() {
             "FINITE"};
 }
 
+/// The library's own words name the largest number there is.
+CLI::Validator positiveNumber() {
+    return {[](std::string& text) {
+                double value = 0;
+                const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+                const bool positive = status == std::errc{} && end == text.data() + text.size() && value > 0;
+                return positive ? std::string() : "\"" + text + "\" is not a positive number";
+            },
+            "POSITIVE"};
+}
+
 } // namespace
 
 void RequestOptions::addTo(CLI::App& command) {
@@ -37,9 +49,9 @@ void RequestOptions::addTo(CLI::App& command) {
     command.add_option("--devices", devices, "replace the device count: N or NODESxDEVICES");
     command.add_option("--training", training, "read a plan's training object from this JSON file");
     command.add_option("--sequence", sequence, "tokens of a sample (default min(context, 4096))")
-        ->check(CLI::PositiveNumber);
+        ->check(positiveNumber());
     command.add_option("--batch", batch, "micro-batch per device: auto or N")->capture_default_str();
-    command.add_option("--global-batch", globalBatch, "samples of a step over all devices")->check(CLI::PositiveNumber);
+    command.add_option("--global-batch", globalBatch, "samples of a step over all devices")->check(positiveNumber());
     command.add_option("--accumulate", accumulate,
                        "micro-steps of a step: auto or N (default 1, auto with --global-batch)");
     command.add_option("--precision", precision, "a precision preset: " + contract::presetNames());
@@ -49,10 +61,15 @@ void RequestOptions::addTo(CLI::App& command) {
     command.add_option("--mode", mode, "the cost formulas: paper or full")
         ->check(CLI::IsMember({"paper", "full"}))
         ->capture_default_str();
-    command.add_option("--slices", slices, "slice counts that may be used, for example 1,2,4")
+    command.add_option("--slices", slices, "slice counts that may be used (default 1,2,4,8,16)")
         ->delimiter(',')
-        ->check(CLI::PositiveNumber);
-    command.add_option("--pin", pins, "NAME=PLACEMENT with globs; later pins win")->take_all();
+        ->check(positiveNumber());
+    command
+        .add_option("--pin", pins,
+                    "NAME=PLACEMENT with globs; later pins win. Placements: replicate, keep, keep-held, shard, shard:S "
+                    "(S slices), "
+                    "shard:S:K (K of them sharded); @node: inside nodes")
+        ->take_all();
     command.add_option("--pin-recompute", recomputePins, "BLOCK=on|off with globs")->take_all();
     command.add_option("--coalescing", coalescing, "one collective for a block's operators: auto, never or always")
         ->check(CLI::IsMember({"auto", "never", "always"}))
@@ -66,9 +83,9 @@ void RequestOptions::addTo(CLI::App& command) {
     command.add_option("--tolerance", tolerance, "stop at this certified relative gap")
         ->check(CLI::Range(0.0, 1.0) & finiteNumber());
     command.add_option("--work-limit", workLimit, "stop after this many search steps (deterministic)")
-        ->check(CLI::PositiveNumber);
+        ->check(positiveNumber());
     command.add_option("--time-limit", timeLimitSeconds, "stop after this many seconds")
-        ->check(CLI::PositiveNumber & finiteNumber());
+        ->check(positiveNumber() & finiteNumber());
     command.add_flag("--json", json, "one JSON document on standard output");
 }
 
@@ -204,8 +221,12 @@ SearchBudget RequestOptions::searchBudget() const {
     return {tolerance, workLimit, timeLimitSeconds, interruptToken()};
 }
 
+void complain(const std::string& text) {
+    std::fputs(("shardscope-plan: " + text + "\n").c_str(), stderr);
+}
+
 int report(const contract::Error& error, bool json) {
-    fmt::print(stderr, "shardscope-plan: {}\n", error.message);
+    complain(error.message);
     if (json)
         fmt::print("{}\n", contract::OrderedJson{{"error", error.message}}.dump(
                                2, ' ', false, contract::OrderedJson::error_handler_t::replace));

@@ -45,6 +45,9 @@ struct RequestOptions {
 contract::Result<std::int64_t> memoryLimit(const std::string& text, const PlanRequest& request);
 
 /// Prints the error and returns its exit code. With --json the document {"error": ...} goes to standard output.
+/// A line for people on standard error, which may be closed or full.
+void complain(const std::string& text);
+
 int report(const contract::Error& error, bool json);
 
 } // namespace shardscope::planner::cli

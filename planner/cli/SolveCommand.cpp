@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "planner/cli/Commands.h"
+#include "planner/cli/PlanFile.h"
 #include "planner/cli/RequestOptions.h"
 #include "planner/search/AbstractProblem.h"
 #include "planner/search/DecisionSpace.h"
@@ -69,14 +70,14 @@ contract::OrderedJson whyJson(const PlanResult& plan, const std::vector<Explaine
 void printCost(const OperatorCost& cost) {
     const std::int64_t state = cost.memory[contract::Category::Parameters] +
                                cost.memory[contract::Category::Gradients] + cost.memory[contract::Category::Optimizer];
-    fmt::print("  holds {:.3f} MiB of state and {:.3f} MiB of activations; computes {:.3f} ms a step\n",
+    fmt::print("  holds {:.3f} MiB of state and {:.3f} MiB of activations; computes {} a step\n",
                static_cast<double>(state) / 0x1p20,
                static_cast<double>(cost.memory[contract::Category::Activations]) / 0x1p20,
-               (cost.computeSeconds + cost.recomputeSeconds) * 1e3);
+               durationText(cost.computeSeconds + cost.recomputeSeconds));
     const double seconds = cost.gatherSeconds + cost.reduceSeconds;
     if (seconds > 0)
-        fmt::print("  communicates {:.3f} ms a step, of which computation hides {:.3f} ms\n", seconds * 1e3,
-                   std::max(0.0, seconds - cost.exposedSeconds()) * 1e3);
+        fmt::print("  communicates {} a step, of which computation hides {}\n", durationText(seconds),
+                   durationText(std::max(0.0, seconds - cost.exposedSeconds())));
 }
 
 void printWhy(const PlanResult& plan, const std::vector<Explained>& explained) {
@@ -88,9 +89,10 @@ void printWhy(const PlanResult& plan, const std::vector<Explained>& explained) {
                    op.isTied() ? ", tied to " + op.tiedTo : "");
         printCost(entry.planned->cost);
         for (const Reason& reason : entry.reasons) {
-            fmt::print("  as {:<16} {:>+12.3f} MiB of state, {:>+10.3f} ms a step\n",
+            fmt::print("  as {:<16} {:>+12.3f} MiB of state, {:>12} a step\n",
                        contract::formatPlacement(reason.alternative),
-                       static_cast<double>(reason.stateDeltaBytes) / 0x1p20, reason.stepDeltaSeconds * 1e3);
+                       static_cast<double>(reason.stateDeltaBytes) / 0x1p20,
+                       (reason.stepDeltaSeconds > 0 ? "+" : "") + durationText(reason.stepDeltaSeconds));
         }
         if (entry.planned->coalesced && !entry.reasons.empty())
             fmt::print("  (alone: an operator that leaves its block's collective pays for one of its own)\n");
@@ -187,8 +189,8 @@ void printPlan(const PlanResult& plan, const Extras& extras) {
         // Rounded up, so that the size printed is one that works.
         const auto roundedUp =
             fmt::format("{:.3f} GiB", std::ceil(static_cast<double>(plan.smallestFeasibleBytes) / 0x1p30 * 1e3) / 1e3);
-        fmt::print("Does not fit {}: at least {} a device are needed; {} bind.\n", size(plan.limitBytes), roundedUp,
-                   plan.binding);
+        fmt::print("Does not fit {}: at least {} a device are needed; what binds: {}.\n", size(plan.limitBytes),
+                   roundedUp, plan.binding);
         if (extras.remedies.empty())
             fmt::print("No single change and no pair of changes that is known fits.\n");
         std::size_t width = 0;
@@ -201,6 +203,8 @@ void printPlan(const PlanResult& plan, const Extras& extras) {
                        remedy.changesNumerics ? "   changes numerics" : "");
         return;
     }
+    if (plan.request.cluster.isCpu && plan.limitBytes == plan.request.cluster.device.memoryBytes)
+        fmt::print("note: the limit is a share of the memory that is free now; --memory fixes it\n");
     fmt::print("Fits {}: peak {}, {} spare\n", size(plan.limitBytes), size(plan.peakBytes),
                size(plan.limitBytes - plan.peakBytes));
     const std::int64_t card = plan.request.cluster.device.memoryBytes;
@@ -235,8 +239,8 @@ void printPlan(const PlanResult& plan, const Extras& extras) {
                    extras.finalists.front().plan->training.microBatch);
     printWhy(plan, extras.explained);
     if (plan.certificate.provenOptimal)
-        fmt::print("Best plan, proven for this cost model ({} thresholds, {:.2f} ms)\n", plan.certificate.thresholds,
-                   plan.solveMilliseconds);
+        fmt::print("Best plan, proven for this cost model ({} {}, {:.2f} ms)\n", plan.certificate.thresholds,
+                   plan.certificate.thresholds == 1 ? "threshold" : "thresholds", plan.solveMilliseconds);
     else
         fmt::print("At most {:.4f} % from the best (stopped by {}, {:.2f} ms)\n", plan.certificate.gap * 100,
                    plan.certificate.stoppedBy, plan.solveMilliseconds);
@@ -289,7 +293,7 @@ int solveGraph(const SolveOptions& options) {
         if (const auto written = contract::writeFileAtomically(options.output, contract::formatPlan(file)); !written)
             return report(written.error(), options.json);
     } else if (!options.output.empty()) {
-        fmt::print(stderr, "shardscope-plan: {} is not written, since there is no plan\n", options.output);
+        complain(options.output + " is not written, since there is no plan");
     }
     if (options.json)
         fmt::print("{}\n", planJson(*plan, extras).dump(2));
@@ -336,10 +340,22 @@ void addSolve(CLI::App& app, int& exitCode) {
     command->add_option("--why", options->why, "explain the operators of these names (globs)")->take_all();
     command->add_option("-o,--output", options->output, "write the plan file here");
     options->addTo(*command);
-    command->callback([options, &exitCode] {
+    command->callback([options, command, &exitCode] {
         if (options->graph.empty() && options->problem.empty()) {
             exitCode = report({contract::ErrorKind::Usage, "solve needs a GRAPH or --problem FILE"}, options->json);
             return;
+        }
+        if (!options->problem.empty()) {
+            for (const CLI::Option* option : command->get_options()) {
+                const std::string name = option->get_name();
+                if (option->count() > 0 && name != "--problem" && name != "--json" && name != "--tolerance" &&
+                    name != "--work-limit" && name != "--time-limit") {
+                    exitCode = report({contract::ErrorKind::Usage,
+                                       fmt::format("--problem is a problem of its own; {} does not go with it", name)},
+                                      options->json);
+                    return;
+                }
+            }
         }
         exitCode = options->problem.empty() ? solveGraph(*options) : solveProblem(*options);
     });

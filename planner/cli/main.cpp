@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <string>
 #include <string_view>
 #include <thread>
 
@@ -58,14 +59,28 @@ int run(int argc, char** argv) {
     addZoo(app, exitCode);
     addValidate(app, exitCode);
     addCluster(app, exitCode);
+    // An empty value is a variable that was not set; to take it for "not given" would do something else than was meant.
+    for (int i = 1; i < argc; ++i) {
+        const std::string_view word = argv[i];
+        if (word.empty() || (word.starts_with("--") && word.ends_with('=')))
+            return report({shardscope::contract::ErrorKind::Usage,
+                           fmt::format("argument {} ({}) is empty", i, i > 1 ? argv[i - 1] : "the subcommand")},
+                          false);
+    }
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
         // With --json the document on standard output says what is wrong, as for every other error.
+        std::string message = error.what();
+        // "A subcommand is required" does not help who wrote one that is not there.
+        if (argc > 1 && argv[1][0] != '-' && app.get_subcommands().empty())
+            message = fmt::format("there is no subcommand \"{}\"; shardscope-plan --help lists them", argv[1]);
         const bool json =
             std::any_of(argv + 1, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });
         if (json && error.get_exit_code() != 0)
-            return report({shardscope::contract::ErrorKind::Usage, error.what()}, true);
+            return report({shardscope::contract::ErrorKind::Usage, message}, true);
+        if (message != error.what())
+            return report({shardscope::contract::ErrorKind::Usage, message}, false);
         return app.exit(error) == 0 ? 0 : 2;
     }
     return exitCode;
@@ -74,16 +89,20 @@ int run(int argc, char** argv) {
 } // namespace
 
 int main(int argc, char** argv) {
+    using shardscope::planner::cli::complain;
+    // A file beyond the allowed size is then an error of the write, which cleans up, and not the end.
+    std::signal(SIGXFSZ, SIG_IGN);
     watchInterrupts();
     try {
         const int exitCode = run(argc, argv);
         if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-            fmt::print(stderr, "shardscope-plan: standard output cannot be written\n");
+            complain("standard output cannot be written");
             return 5;
         }
         return exitCode;
     } catch (const std::exception& error) {
-        fmt::print(stderr, "shardscope-plan: unexpected failure: {}\n", error.what());
+        complain(std::ferror(stdout) != 0 ? "standard output cannot be written"
+                                          : fmt::format("unexpected failure: {}", error.what()));
         return 5;
     }
 }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <unordered_map>
 
 namespace shardscope::planner {
@@ -136,14 +137,22 @@ contract::Result<void> DecisionSpace::resolvePlacements() {
     m_placements.resize(operators.size());
     m_pinned.assign(operators.size(), false);
     std::vector<bool> used(m_request.pins.size(), false);
+    // A pin on an operator pins its storage, whichever of those that share it is named; later pins win.
+    constexpr std::size_t kNoPin = std::numeric_limits<std::size_t>::max();
+    std::vector<std::size_t> pinOf(operators.size(), kNoPin);
+    for (std::size_t p = 0; p < m_request.pins.size(); ++p) {
+        for (std::size_t i = 0; i < operators.size(); ++i) {
+            if (!globMatches(m_request.pins[p].pattern, operators[i].name))
+                continue;
+            used[p] = true;
+            pinOf[static_cast<std::size_t>(m_owners[i])] = p;
+        }
+    }
     for (std::size_t i = 0; i < operators.size(); ++i) {
         const Operator& op = operators[i];
         m_placements[i] = openPlacements(op);
-        for (std::size_t p = 0; p < m_request.pins.size(); ++p) {
-            if (!globMatches(m_request.pins[p].pattern, op.name))
-                continue;
-            used[p] = true;
-            m_placements[i] = {m_request.pins[p].placement};
+        if (pinOf[i] != kNoPin) {
+            m_placements[i] = {m_request.pins[pinOf[i]].placement};
             m_pinned[i] = true;
         }
         if (m_pinned[i])

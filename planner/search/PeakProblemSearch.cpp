@@ -48,7 +48,7 @@ const PeakProblem::Restricted& PeakSearch::restricted(std::size_t threshold) {
     return *m_current;
 }
 
-std::optional<std::size_t> PeakSearch::nextThreshold() {
+std::optional<std::size_t> PeakSearch::nextThreshold(const Interrupt& interrupt) {
     while (true) {
         std::optional<std::size_t> best;
         for (std::size_t i = 0; i < m_thresholds.size(); ++i) {
@@ -64,7 +64,8 @@ std::optional<std::size_t> PeakSearch::nextThreshold() {
         if (!best || m_thresholds[*best].stage != Stage::Guessed)
             return best;
         Threshold& threshold = m_thresholds[*best];
-        if (threshold.bound > m_bestTime)
+        // With a solution in hand a guessed bound will do when time is up.
+        if (threshold.bound > m_bestTime || (m_solution.feasible && interrupt.due()))
             return best;
         const Knapsack& knapsack = restricted(threshold.index).knapsack;
         threshold.bound = std::max(threshold.bound, knapsack.lowerBound(threshold.capacity));
@@ -155,7 +156,7 @@ PeakSolution PeakSearch::run(const SearchLimits& limits, std::int64_t cutoffTime
     const auto start = std::chrono::steady_clock::now();
     const Interrupt interrupt(limits, start);
     m_bestTime = cutoffTime;
-    while (const auto next = nextThreshold()) {
+    while (const auto next = nextThreshold(interrupt)) {
         Threshold& threshold = m_thresholds[*next];
         const bool tooLate = m_solution.feasible ? threshold.bound > m_bestTime : threshold.bound >= m_bestTime;
         if (tooLate)

@@ -35,7 +35,7 @@ private:
     };
 
     /// The unsearched threshold with the least bound, its own bound known; nothing when all are searched.
-    std::optional<std::size_t> nextThreshold();
+    std::optional<std::size_t> nextThreshold(const Interrupt& interrupt = {});
     void raiseBounds(const Slope& multiplier);
     const PeakProblem::Restricted& restricted(std::size_t threshold);
     void tryQuickly(Threshold& threshold, const Interrupt& interrupt);

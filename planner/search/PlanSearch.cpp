@@ -92,6 +92,13 @@ PlanSearch::RelaxationPointer PlanSearch::relaxation(std::size_t batchIndex, std
     return m_relaxations.emplace(key, std::move(made)).first->second;
 }
 
+bool PlanSearch::countsExactly() const {
+    const std::vector<std::int64_t>& levels = table(0).liveLevels();
+    return m_space.slotLevels().empty() || std::any_of(levels.begin(), levels.end(), [this](std::int64_t live) {
+               return relaxation(0, live, m_space.slotLevels().size() - 1) != nullptr;
+           });
+}
+
 std::vector<PlanSearch::Node> PlanSearch::collectNodes(std::int64_t limitBytes, const std::stop_token& stop) const {
     std::vector<Node> nodes;
     if (m_space.slotLevels().empty())
@@ -281,7 +288,10 @@ SearchOutcome PlanSearch::search(std::int64_t limitBytes, const SearchBudget& bu
     if (outcome.best.table) {
         const double value = ratio(outcome.best.product(), outcome.best.time);
         outcome.upperBound = std::max(value, progress.openBound);
-        outcome.proven = !outcome.cancelled && progress.openBound <= value && outcome.stoppedBy.empty();
+        // Where nothing that was given up could be faster, the search ended early but lacks nothing.
+        outcome.proven = !outcome.cancelled && progress.openBound <= value;
+        if (outcome.proven)
+            outcome.stoppedBy.clear();
         if (outcome.cancelled)
             outcome.stoppedBy = "cancelled";
         else if (!outcome.proven && outcome.stoppedBy.empty())

@@ -50,6 +50,8 @@ public:
     const DecisionSpace& space() const { return m_space; }
     /// `known`: a plan found for another limit; used when it fits.
     SearchOutcome search(std::int64_t limitBytes, const SearchBudget& budget, const Incumbent& known = {}) const;
+    /// Whether a step of the smallest batch can be told in exact picoseconds: its parts add up to less than 2^62.
+    bool countsExactly() const;
     std::int64_t smallestFeasibleBytes() const { return table(0).smallestPeak(); }
     /// The table of a batch candidate, made on first use.
     const BatchTable& table(std::size_t batchIndex) const;

@@ -5,6 +5,8 @@
 #include "planner/search/PlanSearch.h"
 #include "planner/search/Reasons.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -14,10 +16,14 @@ namespace shardscope::planner {
 
 namespace {
 
+/// Below so many samples a device, steps are nowhere near the limit of exact numbers.
+constexpr std::int64_t kManySamples = 4096;
+
 class ExactPlanner final : public Planner {
 public:
     explicit ExactPlanner(DecisionSpace space) : m_search(std::move(space)) {}
 
+    bool countsExactly() const { return m_search.countsExactly(); }
     const PlanRequest& request() const override { return m_search.space().request(); }
 
     PlanResultPointer solve(std::int64_t limitBytes, const SearchBudget& budget) const override {
@@ -128,7 +134,13 @@ contract::Result<std::shared_ptr<const Planner>> Planner::create(const PlanReque
     auto space = DecisionSpace::create(request);
     if (!space)
         return tl::unexpected(space.error());
-    return std::make_shared<const ExactPlanner>(std::move(*space));
+    const DecisionSpace::Batch smallest = space->batches().front();
+    auto planner = std::make_shared<const ExactPlanner>(std::move(*space));
+    if (smallest.product() >= kManySamples && !planner->countsExactly())
+        return contract::usageError(fmt::format("micro-batch {} x accumulate {}: a step would take more than 2^62 "
+                                                "picoseconds (53 days), beyond what is counted exactly",
+                                                smallest.samples, smallest.accumulate));
+    return planner;
 }
 
 } // namespace shardscope::planner

@@ -11,7 +11,8 @@ namespace shardscope::planner {
 
 /// A change of the request, or two at once, that make the limit feasible; verified by solving it.
 struct Remedy {
-    /// "recompute auto", "batch 1", "precision bf16-adam8bit, sequence 2048": options of shardscope-plan, without dashes
+    /// "recompute auto", "batch 1", "precision bf16-adam8bit, sequence 2048": options of shardscope-plan, without
+    /// dashes
     std::string change;
     PlanRequest request;
     std::int64_t peakBytes = 0;

@@ -94,6 +94,12 @@ Cluster readCluster(const JsonCursor& cursor) {
         if (const auto bf16 = peak->find("bf16"))
             cluster.device.peakFlopsBf16 = bf16->number(0, kMaximumRate);
     }
+    const auto checkPeak = [&](double rate, double peak, const char* type) {
+        if (!cursor.failed() && peak > 0 && peak < rate)
+            device.at("peak_flops").fail(fmt::format("is below flops for {}, which cannot be", type));
+    };
+    checkPeak(cluster.device.flopsFp32, cluster.device.peakFlopsFp32, "fp32");
+    checkPeak(cluster.device.flopsBf16, cluster.device.peakFlopsBf16, "bf16");
     cluster.device.memoryBandwidth = device.at("memory_bandwidth").number(1, kMaximumRate);
     const JsonCursor links = cursor.at("links");
     cluster.inside = readLink(links.at("inside"));

@@ -17,36 +17,51 @@ namespace shardscope::contract {
 
 namespace {
 
-/// Watches the parser for what nlohmann accepts and we do not: duplicate keys and unbounded nesting.
-class StructureGuard {
+/// Refuses what nlohmann accepts and we do not: duplicate keys and unbounded nesting. A pass of its own, since with a
+/// callback the library looks through the whole container after every element of it.
+class StructureGuard final : public nlohmann::json_sax<Json> {
 public:
-    bool operator()(int depth, Json::parse_event_t event, Json& value) {
-        if (m_message.empty() && depth > kMaximumJsonDepth)
-            m_message = fmt::format("is nested deeper than {} levels", kMaximumJsonDepth);
-        if (!m_message.empty())
-            return false;
-        switch (event) {
-        case Json::parse_event_t::object_start:
-            m_keys.emplace_back();
-            break;
-        case Json::parse_event_t::object_end:
-            m_keys.pop_back();
-            break;
-        case Json::parse_event_t::key: {
-            const std::string& key = value.get_ref<const std::string&>();
-            if (!m_keys.back().insert(key).second)
-                m_message = fmt::format("has the key \"{}\" twice in one object", key);
-            break;
-        }
-        default:
-            break;
-        }
-        return true;
-    }
     const std::string& message() const { return m_message; }
 
+    bool null() override { return true; }
+    bool boolean(bool) override { return true; }
+    bool number_integer(number_integer_t) override { return true; }
+    bool number_unsigned(number_unsigned_t) override { return true; }
+    bool number_float(number_float_t, const string_t&) override { return true; }
+    bool string(string_t&) override { return true; }
+    bool binary(binary_t&) override { return true; }
+    bool start_object(std::size_t) override {
+        m_keys.emplace_back();
+        return descend();
+    }
+    bool key(string_t& name) override {
+        if (m_keys.back().insert(name).second)
+            return true;
+        m_message = fmt::format("has the key \"{}\" twice in one object", name);
+        return false;
+    }
+    bool end_object() override {
+        m_keys.pop_back();
+        --m_depth;
+        return true;
+    }
+    bool start_array(std::size_t) override { return descend(); }
+    bool end_array() override {
+        --m_depth;
+        return true;
+    }
+    /// The parser that makes the document will say so again.
+    bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+
 private:
-    std::vector<std::unordered_set<std::string>> m_keys;
+    bool descend() {
+        if (++m_depth > kMaximumJsonDepth)
+            m_message = fmt::format("is nested deeper than {} levels", kMaximumJsonDepth);
+        return m_message.empty();
+    }
+
+    std::vector<std::unordered_set<std::string>> m_keys; ///< of the objects that are open
+    int m_depth = 0;
     std::string m_message;
 };
 
@@ -77,14 +92,10 @@ const Json kNull = nullptr;
 Result<Json> parseJson(std::string_view text, std::string_view file) {
     StructureGuard guard;
     try {
-        Json document = Json::parse(
-            text, [&](int depth, Json::parse_event_t event, Json& value) { return guard(depth, event, value); });
-        if (!guard.message().empty())
+        if (!Json::sax_parse(text, &guard) && !guard.message().empty())
             return badInput(fmt::format("{}: {}", file, guard.message()));
-        return document;
+        return Json::parse(text);
     } catch (const Json::exception& exception) {
-        if (!guard.message().empty())
-            return badInput(fmt::format("{}: {}", file, guard.message()));
         // "[json.exception.parse_error.101] parse error at line 3, column 5: ..." without the library's own prefix.
         std::string_view what = exception.what();
         if (const auto bracket = what.find("] "); bracket != std::string_view::npos)

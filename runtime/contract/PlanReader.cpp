@@ -122,7 +122,9 @@ void checkOperators(const JsonCursor& root, const Plan& plan) {
             fmt::format("has {} entries; the architecture has {} operators", plan.operators.size(), lowered->size()));
         return;
     }
+    const std::vector<std::int32_t> owners = storageOwners(*lowered);
     for (std::size_t i = 0; i < lowered->size(); ++i) {
+        const auto owner = static_cast<std::size_t>(owners[i]);
         const Operator& expected = (*lowered)[i];
         const PlanOperator& given = plan.operators[i];
         const JsonCursor entry = operators.element(i);
@@ -131,6 +133,9 @@ void checkOperators(const JsonCursor& root, const Plan& plan) {
                 fmt::format("is \"{}\"; the architecture has \"{}\" there", given.name, expected.name));
         else if (given.tiedTo != expected.tiedTo)
             entry.at("tied_to").fail(fmt::format("is \"{}\"; it must be \"{}\"", given.tiedTo, expected.tiedTo));
+        else if (given.placement != plan.operators[owner].placement)
+            entry.at("placement")
+                .fail(fmt::format("differs from that of {}, whose storage it uses", plan.operators[owner].name));
         else if (given.placement.slices > expected.maximumSlices() && !expected.isTied())
             entry.at("slices").fail(fmt::format("is {}; {} allows at most {}", given.placement.slices, given.name,
                                                 expected.maximumSlices()));
