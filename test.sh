@@ -41,7 +41,7 @@ finish() {
     exit $status
 }
 
-install_missing "${packages_build[@]}" || exit 1
+install_missing "${packages_build[@]}" ${CI:+"${packages_launchers[@]}"} || exit 1
 configure_and_build release || { failed=1 status=1; finish; }
 run_preset release "$@"
 if [ -n "$sanitize" ]; then
