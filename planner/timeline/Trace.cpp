@@ -57,8 +57,13 @@ private:
 
     void complete(const PlannedStep& step, const Interval& interval) {
         const std::string_view phase = contract::stepCodeName(interval.phase);
-        const std::string op =
-            interval.op >= 0 ? step.operators()[static_cast<std::size_t>(interval.op)].name : std::string();
+        std::string op;
+        if (interval.op >= 0) {
+            const contract::Operator& named = step.operators()[static_cast<std::size_t>(interval.op)];
+            const bool wholeBlock = interval.stream == Stream::Communication && !named.blockName.empty() &&
+                                    interval.part == contract::StepInstruction::kWholeBlock;
+            op = wholeBlock ? named.blockName + " (whole block)" : named.name;
+        }
         next();
         fmt::format_to(std::back_inserter(m_text),
                        R"({{"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},"name":{},"cat":"{}","args":{{"operator":{})"
