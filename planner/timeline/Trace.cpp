@@ -55,15 +55,19 @@ private:
                        kProcess, thread, what, name);
     }
 
+    /// The operator's name, or the block's where a collective moves all of it.
+    static std::string subjectOf(const PlannedStep& step, const Interval& interval) {
+        if (interval.op < 0)
+            return {};
+        const contract::Operator& op = step.operators()[static_cast<std::size_t>(interval.op)];
+        const bool wholeBlock = interval.stream == Stream::Communication && !op.blockName.empty() &&
+                                interval.part == contract::StepInstruction::kWholeBlock;
+        return wholeBlock ? op.blockName + " (whole block)" : op.name;
+    }
+
     void complete(const PlannedStep& step, const Interval& interval) {
         const std::string_view phase = contract::stepCodeName(interval.phase);
-        std::string op;
-        if (interval.op >= 0) {
-            const contract::Operator& named = step.operators()[static_cast<std::size_t>(interval.op)];
-            const bool wholeBlock = interval.stream == Stream::Communication && !named.blockName.empty() &&
-                                    interval.part == contract::StepInstruction::kWholeBlock;
-            op = wholeBlock ? named.blockName + " (whole block)" : named.name;
-        }
+        const std::string op = subjectOf(step, interval);
         next();
         fmt::format_to(std::back_inserter(m_text),
                        R"({{"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},"name":{},"cat":"{}","args":{{"operator":{})"
