@@ -35,13 +35,15 @@ OrderedJson keptJson(const Operator& op, const contract::Preset& preset) {
     OrderedJson kept = OrderedJson::array();
     for (const contract::ActivationSpec& spec : op.kept)
         kept.push_back({{"name", spec.name},
-                        {"dtype", spec.isFloat32 ? std::string_view("fp32") : kDtype},
+                        {"dtype", spec.isByte      ? std::string_view("uint8")
+                                  : spec.isFloat32 ? std::string_view("fp32")
+                                                   : kDtype},
                         {"bytes", contract::activationBytes(spec, preset, 1)},
                         {"block_input", spec.blockInput}});
     return kept;
 }
 
-OrderedJson operatorJson(const Operator& op, const contract::Preset& preset) {
+OrderedJson operatorJson(const Operator& op, const contract::Preset& preset, contract::AttentionKernel attention) {
     OrderedJson tensors = OrderedJson::array();
     for (const contract::TensorSpec& tensor : op.tensors)
         tensors.push_back({{"name", tensor.name}, {"shape", tensor.shape}});
@@ -61,7 +63,7 @@ OrderedJson operatorJson(const Operator& op, const contract::Preset& preset) {
                               {"kv_heads", op.attention->kvHeads},
                               {"head_dim", op.attention->headDim},
                               {"keys", op.attention->keys},
-                              {"fused", true}};
+                              {"fused", attention == contract::AttentionKernel::Fused}};
     if (op.experts > 0)
         entry["experts"] = {{"count", op.experts}, {"active", op.activeExperts}};
     return entry;
@@ -91,8 +93,9 @@ std::string header(const Graph& graph) {
         text += fmt::format("{} elements stored in {} file{}, {} of them copies, {} buffers\n", count.stored,
                             graph.weights->files, graph.weights->files == 1 ? "" : "s", count.duplicated,
                             graph.weights->bufferElements);
-    text += fmt::format("One sample of {} tokens: {:.2f} TFLOP forward; activations in {}, attention fused\n\n",
-                        graph.sequence, graph.flopsForward() / 1e12, kDtype);
+    text += fmt::format("One sample of {} tokens: {:.2f} TFLOP forward; activations in {}, attention {}\n\n",
+                        graph.sequence, graph.flopsForward() / 1e12, kDtype,
+                        contract::attentionKernelName(graph.attention));
     return text;
 }
 
@@ -155,7 +158,7 @@ std::string inspectJson(const Graph& graph) {
     const Graph::Parameters parameters = graph.countParameters();
     OrderedJson operators = OrderedJson::array();
     for (const Operator& op : graph.operators)
-        operators.push_back(operatorJson(op, preset));
+        operators.push_back(operatorJson(op, preset, graph.attention));
     const OrderedJson document{{"name", graph.name},
                                {"title", graph.title},
                                {"family", graph.family},

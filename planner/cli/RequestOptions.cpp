@@ -46,6 +46,8 @@ void RequestOptions::addTo(CLI::App& command) {
     command.add_option("--recompute", recompute, "off, on or auto")
         ->check(CLI::IsMember({"off", "on", "auto"}))
         ->capture_default_str();
+    command.add_option("--attention", attention, "fused (default), or unfused: its scores are kept")
+        ->check(CLI::IsMember({"fused", "unfused"}));
     command.add_option("--mode", mode, "the cost formulas: paper or full")
         ->check(CLI::IsMember({"paper", "full"}))
         ->capture_default_str();
@@ -120,6 +122,7 @@ Result<PlanRequest> RequestOptions::request() const {
     PlanRequest request;
     std::int64_t wantedSequence = sequence;
     std::string accumulateText = accumulate;
+    auto givenAttention = contract::AttentionKernel::Fused;
     if (!training.empty()) {
         const auto given = readTrainingFile(training);
         if (!given)
@@ -131,13 +134,19 @@ Result<PlanRequest> RequestOptions::request() const {
         request.microBatch = given->microBatch;
         if (wantedSequence == 0)
             wantedSequence = given->sequence;
+        if (attention.empty())
+            givenAttention = given->attention;
         if (accumulateText.empty())
             accumulateText = std::to_string(given->accumulate);
     }
     const auto graphResult = openGraph(graph, wantedSequence);
     if (!graphResult)
         return tl::unexpected(graphResult.error());
-    request.graph = *graphResult;
+    auto attended =
+        withAttention(*graphResult, attention == "unfused" ? contract::AttentionKernel::Materialised : givenAttention);
+    if (!attended)
+        return tl::unexpected(attended.error());
+    request.graph = *attended;
     const auto clusterResult = openCluster(cluster, devices);
     if (!clusterResult)
         return tl::unexpected(clusterResult.error());

@@ -23,6 +23,7 @@ struct RequestOptions {
     std::int64_t globalBatch = 0;
     std::string precision;
     std::string recompute = "auto";
+    std::string attention;
     std::string mode = "full";
     std::vector<std::int32_t> slices{1, 2, 4, 8, 16};
     std::vector<std::string> pins;
