@@ -83,6 +83,15 @@ OrderedJson weightsJson(const Graph& graph) {
             {"buffers", stored.bufferElements}};
 }
 
+std::string describeWork(double flops) {
+    return flops >= 1e11 ? fmt::format("{:.2f} TFLOP", flops / 1e12) : fmt::format("{:.3f} GFLOP", flops / 1e9);
+}
+
+/// In GFLOP, for a column: what is little is not shown as nothing.
+std::string gigaText(double flops) {
+    return flops > 0 && flops < 5e5 ? std::string("<0.001") : fmt::format("{:.3f}", flops / 1e9);
+}
+
 std::string header(const Graph& graph) {
     const Graph::Parameters count = graph.countParameters();
     std::string text = fmt::format("{}  ({})\n{} unique parameters", graph.title, graph.family, count.unique);
@@ -93,9 +102,12 @@ std::string header(const Graph& graph) {
         text += fmt::format("{} elements stored in {} file{}, {} of them copies, {} buffers\n", count.stored,
                             graph.weights->files, graph.weights->files == 1 ? "" : "s", count.duplicated,
                             graph.weights->bufferElements);
-    text += fmt::format("One sample of {} tokens: {:.2f} TFLOP forward; activations in {}, attention {}\n\n",
-                        graph.sequence, graph.flopsForward() / 1e12, kDtype,
-                        contract::attentionKernelName(graph.attention));
+    const bool attends = std::any_of(graph.operators.begin(), graph.operators.end(),
+                                     [](const Operator& op) { return op.attention.has_value(); });
+    text += fmt::format("One sample{}: {} forward; activations in {}{}\n\n",
+                        graph.sequence > 1 ? fmt::format(" of {} tokens", graph.sequence) : "",
+                        describeWork(graph.flopsForward()), kDtype,
+                        attends ? fmt::format(", attention {}", contract::attentionKernelName(graph.attention)) : "");
     return text;
 }
 
@@ -126,9 +138,9 @@ Section sectionOf(const Graph& graph, std::size_t begin, std::size_t end, const 
     std::int64_t hidden = 0;
     for (std::size_t i = begin; i < end; ++i) {
         const Operator& op = graph.operators[i];
-        const std::string facts = fmt::format(
-            "{:<10} {:>16} {:>14} {:>12.3f} {:>11}", contract::operatorKindName(op.kind), shapeText(op),
-            op.parameters(), op.flopsForward / 1e9, contract::describeBytes(contract::keptBytes(op, preset, 1, false)));
+        const std::string facts = fmt::format("{:<10} {:>16} {:>14} {:>12} {:>11}", contract::operatorKindName(op.kind),
+                                              shapeText(op), op.parameters(), gigaText(op.flopsForward),
+                                              contract::describeBytes(contract::keptBytes(op, preset, 1, false)));
         std::string note = op.isTied() ? "  tied to " + op.tiedTo : "";
         if (op.experts > 0)
             note += fmt::format("  {} of {} experts", op.activeExperts, op.experts);

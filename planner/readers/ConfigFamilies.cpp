@@ -67,7 +67,7 @@ std::string textFamily(const JsonCursor& text, const std::string& outer) {
         return own->text(128);
     if (outer == "gemma3")
         return "gemma3_text";
-    text.at("model_type").fail("is missing; it must name a family: " + supportedFamilies());
+    text.fail("has no model_type; it must name a family: " + supportedFamilies());
     return {};
 }
 
@@ -107,7 +107,7 @@ Network readFamily(const JsonCursor& config, std::vector<std::string>& warnings)
         return {};
     }
     if (!type) {
-        config.at("model_type").fail("is not given; it must name a family: " + supportedFamilies());
+        config.fail("has no model_type; it must name a family: " + supportedFamilies());
         return {};
     }
     const std::string family = type->text(128);
