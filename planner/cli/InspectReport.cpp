@@ -92,21 +92,32 @@ std::string gigaText(double flops) {
     return flops > 0 && flops < 5e5 ? std::string("<0.001") : fmt::format("{:.3f}", flops / 1e9);
 }
 
-std::string header(const Graph& graph) {
+/// 46702792704 -> "46,702,792,704"
+std::string grouped(std::int64_t count) {
+    std::string text = std::to_string(count);
+    for (auto at = static_cast<std::ptrdiff_t>(text.size()) - 3; at > (count < 0 ? 1 : 0); at -= 3)
+        text.insert(static_cast<std::size_t>(at), ",");
+    return text;
+}
+
+std::string header(const Graph& graph, const contract::Preset& preset) {
     const Graph::Parameters count = graph.countParameters();
-    std::string text = fmt::format("{}  ({})\n{} unique parameters", graph.title, graph.family, count.unique);
+    std::string text = fmt::format("{}  ({})\n{} unique parameters", graph.title, graph.family, grouped(count.unique));
     if (count.active != count.unique)
-        text += fmt::format(", {} active", count.active);
+        text += fmt::format(", {} active", grouped(count.active));
     text += fmt::format(", {} blocks, {} operators\n", graph.blockCount(), graph.operators.size());
     if (graph.weights)
-        text += fmt::format("{} elements stored in {} file{}, {} of them copies, {} buffers\n", count.stored,
-                            graph.weights->files, graph.weights->files == 1 ? "" : "s", count.duplicated,
-                            graph.weights->bufferElements);
+        text += fmt::format("{} elements stored in {} file{}, {} of them copies, {} buffers\n", grouped(count.stored),
+                            graph.weights->files, graph.weights->files == 1 ? "" : "s", grouped(count.duplicated),
+                            grouped(graph.weights->bufferElements));
+    std::int64_t kept = 0;
+    for (const Operator& op : graph.operators)
+        kept += contract::keptBytes(op, preset, 1, false);
     const bool attends = std::any_of(graph.operators.begin(), graph.operators.end(),
                                      [](const Operator& op) { return op.attention.has_value(); });
-    text += fmt::format("One sample{}: {} forward; activations in {}{}\n\n",
+    text += fmt::format("One sample{}: {} forward, {} kept for backward; activations in {}{}\n\n",
                         graph.sequence > 1 ? fmt::format(" of {} tokens", graph.sequence) : "",
-                        describeWork(graph.flopsForward()), kDtype,
+                        describeWork(graph.flopsForward()), contract::describeBytes(kept), kDtype,
                         attends ? fmt::format(", attention {}", contract::attentionKernelName(graph.attention)) : "");
     return text;
 }
@@ -139,7 +150,7 @@ Section sectionOf(const Graph& graph, std::size_t begin, std::size_t end, const 
     for (std::size_t i = begin; i < end; ++i) {
         const Operator& op = graph.operators[i];
         const std::string facts = fmt::format("{:<10} {:>16} {:>14} {:>12} {:>11}", contract::operatorKindName(op.kind),
-                                              shapeText(op), op.parameters(), gigaText(op.flopsForward),
+                                              shapeText(op), grouped(op.parameters()), gigaText(op.flopsForward),
                                               contract::describeBytes(contract::keptBytes(op, preset, 1, false)));
         std::string note = op.isTied() ? "  tied to " + op.tiedTo : "";
         if (op.experts > 0)
@@ -192,8 +203,8 @@ std::string inspectTable(const Graph& graph) {
     const contract::Preset preset = *contract::findPreset(kPreset);
     std::size_t nameWidth = 12;
     for (const Operator& op : graph.operators)
-        nameWidth = std::max(nameWidth, std::min<std::size_t>(op.name.size(), 60));
-    std::string text = header(graph);
+        nameWidth = std::max(nameWidth, std::min<std::size_t>(op.name.size(), 72));
+    std::string text = header(graph, preset);
     text += fmt::format("{:<{}} {:<10} {:>16} {:>14} {:>12} {:>11}\n", "operator", nameWidth, "kind", "shape",
                         "parameters", "GFLOP", "kept");
     std::string previous;
