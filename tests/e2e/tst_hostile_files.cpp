@@ -84,7 +84,7 @@ class tst_hostile_files : public QObject {
 
 private slots:
     void everyWrongFileIsRefusedByTheProgram() {
-        const auto files = test::hostileFiles();
+        const auto& files = test::hostileFiles();
         QVERIFY(files.size() >= 60);
         for (const test::HostileFile& file : files) {
             expectRefusal(file);

@@ -29,14 +29,14 @@ class tst_readers_hostile_files : public QObject {
 private slots:
     void wrongFilesAreRefusedByField_data() {
         QTest::addColumn<int>("index");
-        const auto files = test::hostileFiles();
+        const auto& files = test::hostileFiles();
         QVERIFY(files.size() >= 60);
         for (std::size_t i = 0; i < files.size(); ++i)
             QTest::newRow((files[i].name + ": " + files[i].what).c_str()) << static_cast<int>(i);
     }
     void wrongFilesAreRefusedByField() {
         QFETCH(int, index);
-        const test::HostileFile file = test::hostileFiles()[static_cast<std::size_t>(index)];
+        const test::HostileFile& file = test::hostileFiles()[static_cast<std::size_t>(index)];
         const std::string path = write(file.name, file.bytes);
         const auto graph = planner::openGraph(path);
         fs::remove(path);

@@ -265,11 +265,14 @@ inline std::vector<HostileFile> hostileGraphs() {
     return files;
 }
 
-inline std::vector<HostileFile> hostileFiles() {
-    std::vector<HostileFile> all;
-    for (auto& group : {hostileSafetensors(), hostileIndices(), hostileOnnx(), hostileGraphs()})
-        all.insert(all.end(), group.begin(), group.end());
-    return all;
+inline const std::vector<HostileFile>& hostileFiles() {
+    static const std::vector<HostileFile> made = [] {
+        std::vector<HostileFile> all;
+        for (auto& group : {hostileSafetensors(), hostileIndices(), hostileOnnx(), hostileGraphs()})
+            all.insert(all.end(), group.begin(), group.end());
+        return all;
+    }();
+    return made;
 }
 
 } // namespace shardscope::test
