@@ -105,7 +105,8 @@ std::string header(const Graph& graph, const contract::Preset& preset) {
     std::string text = fmt::format("{}  ({})\n{} unique parameters", graph.title, graph.family, grouped(count.unique));
     if (count.active != count.unique)
         text += fmt::format(", {} active", grouped(count.active));
-    text += fmt::format(", {} blocks, {} operators\n", graph.blockCount(), graph.operators.size());
+    text += fmt::format(", {} block{}, {} operator{}\n", graph.blockCount(), graph.blockCount() == 1 ? "" : "s",
+                        graph.operators.size(), graph.operators.size() == 1 ? "" : "s");
     if (graph.weights)
         text += fmt::format("{} elements stored in {} file{}, {} of them copies, {} buffers\n", grouped(count.stored),
                             graph.weights->files, graph.weights->files == 1 ? "" : "s", grouped(count.duplicated),

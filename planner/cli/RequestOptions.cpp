@@ -30,16 +30,38 @@ CLI::Validator finiteNumber() {
             "FINITE"};
 }
 
+CLI::Validator positiveSeconds() {
+    return {[](std::string& text) {
+                double value = 0;
+                const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+                const bool right = status == std::errc{} && end == text.data() + text.size() && value > 0;
+                return right && std::isfinite(value) ? std::string() : "\"" + text + "\" is not a positive number";
+            },
+            "SECONDS"};
+}
+
 } // namespace
+
+CLI::Validator positiveCount() {
+    return {[](std::string& text) {
+                constexpr std::int64_t kMaximum = std::int64_t{1} << 53;
+                std::int64_t value = 0;
+                const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+                const bool right =
+                    status == std::errc{} && end == text.data() + text.size() && value >= 1 && value <= kMaximum;
+                return right ? std::string() : fmt::format("\"{}\" is not a whole number from 1 to {}", text, kMaximum);
+            },
+            "POSITIVE"};
+}
 
 void RequestOptions::addTo(CLI::App& command) {
     command.add_option("--cluster", cluster, "a *.cluster.json, a bundled name, or local")->capture_default_str();
     command.add_option("--devices", devices, "replace the device count: N or NODESxDEVICES");
     command.add_option("--training", training, "read a plan's training object from this JSON file");
     command.add_option("--sequence", sequence, "tokens of a sample (default min(context, 4096))")
-        ->check(CLI::PositiveNumber);
+        ->check(positiveCount());
     command.add_option("--batch", batch, "micro-batch per device: auto or N")->capture_default_str();
-    command.add_option("--global-batch", globalBatch, "samples of a step over all devices")->check(CLI::PositiveNumber);
+    command.add_option("--global-batch", globalBatch, "samples of a step over all devices")->check(positiveCount());
     command.add_option("--accumulate", accumulate,
                        "micro-steps of a step: auto or N (default 1, auto with --global-batch)");
     command.add_option("--precision", precision, "a precision preset: " + contract::presetNames());
@@ -53,7 +75,7 @@ void RequestOptions::addTo(CLI::App& command) {
         ->capture_default_str();
     command.add_option("--slices", slices, "slice counts that may be used, for example 1,2,4")
         ->delimiter(',')
-        ->check(CLI::PositiveNumber);
+        ->check(positiveCount());
     command.add_option("--pin", pins, "NAME=PLACEMENT with globs; later pins win")->take_all();
     command.add_option("--pin-recompute", recomputePins, "BLOCK=on|off with globs")->take_all();
     command.add_option("--coalescing", coalescing, "one collective for a block's operators: auto, never or always")
@@ -65,9 +87,8 @@ void RequestOptions::addTo(CLI::App& command) {
     command.add_option("--tolerance", tolerance, "stop at this certified relative gap")
         ->check(CLI::Range(0.0, 1.0) & finiteNumber());
     command.add_option("--work-limit", workLimit, "stop after this many search steps (deterministic)")
-        ->check(CLI::PositiveNumber);
-    command.add_option("--time-limit", timeLimitSeconds, "stop after this many seconds")
-        ->check(CLI::PositiveNumber & finiteNumber());
+        ->check(positiveCount());
+    command.add_option("--time-limit", timeLimitSeconds, "stop after this many seconds")->check(positiveSeconds());
     command.add_flag("--json", json, "one JSON document on standard output");
 }
 

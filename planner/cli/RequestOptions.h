@@ -41,6 +41,9 @@ struct RequestOptions {
     SearchBudget searchBudget() const;
 };
 
+/// Of an option that is a whole number of at least 1.
+CLI::Validator positiveCount();
+
 /// The bytes a --memory text asks for; empty: all of the device. Errors: Usage.
 contract::Result<std::int64_t> memoryLimit(const std::string& text, const PlanRequest& request);
 
