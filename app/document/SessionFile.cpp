@@ -116,11 +116,12 @@ contract::Result<Choices> openChoices(Choices choices) {
 
 namespace {
 
-/// The bundled graph of that name when it is the same one, else the graph that the plan's architecture lowers to.
+/// With the attention that the plan was made for: the bundled graph of that name when it is the same one, else the
+/// graph that the plan's architecture lowers to.
 contract::Result<planner::GraphPointer> graphOfPlan(const contract::Plan& plan, const std::string& path) {
     const auto bundled = planner::openGraph(plan.graph.name, plan.training.sequence);
     if (bundled && (*bundled)->sha256() == plan.graph.sha256)
-        return bundled;
+        return planner::withAttentionOf(*bundled, plan.training);
     if (!plan.graph.architecture)
         return contract::badInput(path + ": graph.architecture is missing and \"" + plan.graph.name +
                                   "\" is not a bundled graph; open the graph's folder and plan it again");
@@ -135,7 +136,7 @@ contract::Result<planner::GraphPointer> graphOfPlan(const contract::Plan& plan, 
     graph->maximumSequence = plan.graph.architecture->positions;
     graph->architecture = plan.graph.architecture;
     graph->operators = std::move(*operators);
-    return graph;
+    return planner::withAttentionOf(graph, plan.training);
 }
 
 } // namespace

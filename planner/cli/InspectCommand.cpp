@@ -19,6 +19,7 @@ struct InspectOptions {
     std::string graph;
     PaperFamily family;
     std::int64_t sequence = 0;
+    std::string attention = "fused";
     std::string exportTo;
     bool json = false;
 };
@@ -39,7 +40,11 @@ int inspect(const InspectOptions& options) {
             return report(written.error(), options.json);
         complain("wrote " + options.exportTo);
     }
-    fmt::print("{}", options.json ? inspectJson(**graph) : inspectTable(**graph));
+    const auto shown = withAttention(*graph, options.attention == "unfused" ? contract::AttentionKernel::Materialised
+                                                                            : contract::AttentionKernel::Fused);
+    if (!shown)
+        return report(shown.error(), options.json);
+    fmt::print("{}", options.json ? inspectJson(**shown) : inspectTable(**shown));
     return 0;
 }
 
@@ -50,9 +55,12 @@ void addInspect(CLI::App& app, int& exitCode) {
     CLI::App* command = app.add_subcommand("inspect", "parameters, FLOPs and activations of every operator");
     command->add_option("GRAPH", options->graph,
                         "a Hugging Face folder, its config.json, safetensors, ONNX, *.graph.json, or a bundled name");
-    command->add_option("--sequence", options->sequence, "tokens of a sample")->check(CLI::PositiveNumber);
+    command->add_option("--sequence", options->sequence, "tokens of a sample")->check(positiveCount());
+    command->add_option("--attention", options->attention, "fused, or unfused: its scores are kept")
+        ->check(CLI::IsMember({"fused", "unfused"}))
+        ->capture_default_str();
     command->add_option("--family", options->family.name, "make a network of a paper's family: " + paperFamilyNames());
-    command->add_option("--layers", options->family.layers, "its blocks")->check(CLI::PositiveNumber);
+    command->add_option("--layers", options->family.layers, "its blocks")->check(positiveCount());
     command->add_option("--hidden", options->family.hidden, "its width, or widths with commas")->delimiter(',');
     command->add_option("--vocabulary", options->family.vocabulary, "its tokens")->capture_default_str();
     command->add_option("--positions", options->family.positions, "its context")->capture_default_str();

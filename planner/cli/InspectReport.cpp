@@ -35,13 +35,15 @@ OrderedJson keptJson(const Operator& op, const contract::Preset& preset) {
     OrderedJson kept = OrderedJson::array();
     for (const contract::ActivationSpec& spec : op.kept)
         kept.push_back({{"name", spec.name},
-                        {"dtype", spec.isFloat32 ? std::string_view("fp32") : kDtype},
+                        {"dtype", spec.isByte      ? std::string_view("uint8")
+                                  : spec.isFloat32 ? std::string_view("fp32")
+                                                   : kDtype},
                         {"bytes", contract::activationBytes(spec, preset, 1)},
                         {"block_input", spec.blockInput}});
     return kept;
 }
 
-OrderedJson operatorJson(const Operator& op, const contract::Preset& preset) {
+OrderedJson operatorJson(const Operator& op, const contract::Preset& preset, contract::AttentionKernel attention) {
     OrderedJson tensors = OrderedJson::array();
     for (const contract::TensorSpec& tensor : op.tensors)
         tensors.push_back({{"name", tensor.name}, {"shape", tensor.shape}});
@@ -61,7 +63,7 @@ OrderedJson operatorJson(const Operator& op, const contract::Preset& preset) {
                               {"kv_heads", op.attention->kvHeads},
                               {"head_dim", op.attention->headDim},
                               {"keys", op.attention->keys},
-                              {"fused", true}};
+                              {"fused", attention == contract::AttentionKernel::Fused}};
     if (op.experts > 0)
         entry["experts"] = {{"count", op.experts}, {"active", op.activeExperts}};
     return entry;
@@ -81,18 +83,43 @@ OrderedJson weightsJson(const Graph& graph) {
             {"buffers", stored.bufferElements}};
 }
 
-std::string header(const Graph& graph) {
+std::string describeWork(double flops) {
+    return flops >= 1e11 ? fmt::format("{:.2f} TFLOP", flops / 1e12) : fmt::format("{:.3f} GFLOP", flops / 1e9);
+}
+
+/// In GFLOP, for a column: what is little is not shown as nothing.
+std::string gigaText(double flops) {
+    return flops > 0 && flops < 5e5 ? std::string("<0.001") : fmt::format("{:.3f}", flops / 1e9);
+}
+
+/// 46702792704 -> "46,702,792,704"
+std::string grouped(std::int64_t count) {
+    std::string text = std::to_string(count);
+    for (auto at = static_cast<std::ptrdiff_t>(text.size()) - 3; at > (count < 0 ? 1 : 0); at -= 3)
+        text.insert(static_cast<std::size_t>(at), ",");
+    return text;
+}
+
+std::string header(const Graph& graph, const contract::Preset& preset) {
     const Graph::Parameters count = graph.countParameters();
-    std::string text = fmt::format("{}  ({})\n{} unique parameters", graph.title, graph.family, count.unique);
+    std::string text = fmt::format("{}  ({})\n{} unique parameters", graph.title, graph.family, grouped(count.unique));
     if (count.active != count.unique)
-        text += fmt::format(", {} active", count.active);
-    text += fmt::format(", {} blocks, {} operators\n", graph.blockCount(), graph.operators.size());
+        text += fmt::format(", {} active", grouped(count.active));
+    text += fmt::format(", {} block{}, {} operator{}\n", graph.blockCount(), graph.blockCount() == 1 ? "" : "s",
+                        graph.operators.size(), graph.operators.size() == 1 ? "" : "s");
     if (graph.weights)
-        text += fmt::format("{} elements stored in {} file{}, {} of them copies, {} buffers\n", count.stored,
-                            graph.weights->files, graph.weights->files == 1 ? "" : "s", count.duplicated,
-                            graph.weights->bufferElements);
-    text += fmt::format("One sample of {} tokens: {:.2f} TFLOP forward; activations in {}, attention fused\n\n",
-                        graph.sequence, graph.flopsForward() / 1e12, kDtype);
+        text += fmt::format("{} elements stored in {} file{}, {} of them copies, {} buffers\n", grouped(count.stored),
+                            graph.weights->files, graph.weights->files == 1 ? "" : "s", grouped(count.duplicated),
+                            grouped(graph.weights->bufferElements));
+    std::int64_t kept = 0;
+    for (const Operator& op : graph.operators)
+        kept += contract::keptBytes(op, preset, 1, false);
+    const bool attends = std::any_of(graph.operators.begin(), graph.operators.end(),
+                                     [](const Operator& op) { return op.attention.has_value(); });
+    text += fmt::format("One sample{}: {} forward, {} kept for backward; activations in {}{}\n\n",
+                        graph.sequence > 1 ? fmt::format(" of {} tokens", graph.sequence) : "",
+                        describeWork(graph.flopsForward()), contract::describeBytes(kept), kDtype,
+                        attends ? fmt::format(", attention {}", contract::attentionKernelName(graph.attention)) : "");
     return text;
 }
 
@@ -123,9 +150,9 @@ Section sectionOf(const Graph& graph, std::size_t begin, std::size_t end, const 
     std::int64_t hidden = 0;
     for (std::size_t i = begin; i < end; ++i) {
         const Operator& op = graph.operators[i];
-        const std::string facts = fmt::format(
-            "{:<10} {:>16} {:>14} {:>12.3f} {:>11}", contract::operatorKindName(op.kind), shapeText(op),
-            op.parameters(), op.flopsForward / 1e9, contract::describeBytes(contract::keptBytes(op, preset, 1, false)));
+        const std::string facts = fmt::format("{:<10} {:>16} {:>14} {:>12} {:>11}", contract::operatorKindName(op.kind),
+                                              shapeText(op), grouped(op.parameters()), gigaText(op.flopsForward),
+                                              contract::describeBytes(contract::keptBytes(op, preset, 1, false)));
         std::string note = op.isTied() ? "  tied to " + op.tiedTo : "";
         if (op.experts > 0)
             note += fmt::format("  {} of {} experts", op.activeExperts, op.experts);
@@ -155,7 +182,7 @@ std::string inspectJson(const Graph& graph) {
     const Graph::Parameters parameters = graph.countParameters();
     OrderedJson operators = OrderedJson::array();
     for (const Operator& op : graph.operators)
-        operators.push_back(operatorJson(op, preset));
+        operators.push_back(operatorJson(op, preset, graph.attention));
     const OrderedJson document{{"name", graph.name},
                                {"title", graph.title},
                                {"family", graph.family},
@@ -177,8 +204,8 @@ std::string inspectTable(const Graph& graph) {
     const contract::Preset preset = *contract::findPreset(kPreset);
     std::size_t nameWidth = 12;
     for (const Operator& op : graph.operators)
-        nameWidth = std::max(nameWidth, std::min<std::size_t>(op.name.size(), 60));
-    std::string text = header(graph);
+        nameWidth = std::max(nameWidth, std::min<std::size_t>(op.name.size(), 72));
+    std::string text = header(graph, preset);
     text += fmt::format("{:<{}} {:<10} {:>16} {:>14} {:>12} {:>11}\n", "operator", nameWidth, "kind", "shape",
                         "parameters", "GFLOP", "kept");
     std::string previous;

@@ -31,39 +31,52 @@ CLI::Validator finiteNumber() {
             "FINITE"};
 }
 
-/// The library's own words name the largest number there is.
-CLI::Validator positiveNumber() {
+CLI::Validator positiveSeconds() {
     return {[](std::string& text) {
                 double value = 0;
                 const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-                const bool positive = status == std::errc{} && end == text.data() + text.size() && value > 0;
-                return positive ? std::string() : "\"" + text + "\" is not a positive number";
+                const bool right = status == std::errc{} && end == text.data() + text.size() && value > 0;
+                return right && std::isfinite(value) ? std::string() : "\"" + text + "\" is not a positive number";
             },
-            "POSITIVE"};
+            "SECONDS"};
 }
 
 } // namespace
+
+CLI::Validator positiveCount() {
+    return {[](std::string& text) {
+                constexpr std::int64_t kMaximum = std::int64_t{1} << 53;
+                std::int64_t value = 0;
+                const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+                const bool right =
+                    status == std::errc{} && end == text.data() + text.size() && value >= 1 && value <= kMaximum;
+                return right ? std::string() : fmt::format("\"{}\" is not a whole number from 1 to {}", text, kMaximum);
+            },
+            "POSITIVE"};
+}
 
 void RequestOptions::addTo(CLI::App& command) {
     command.add_option("--cluster", cluster, "a *.cluster.json, a bundled name, or local")->capture_default_str();
     command.add_option("--devices", devices, "replace the device count: N or NODESxDEVICES");
     command.add_option("--training", training, "read a plan's training object from this JSON file");
     command.add_option("--sequence", sequence, "tokens of a sample (default min(context, 4096))")
-        ->check(positiveNumber());
+        ->check(positiveCount());
     command.add_option("--batch", batch, "micro-batch per device: auto or N")->capture_default_str();
-    command.add_option("--global-batch", globalBatch, "samples of a step over all devices")->check(positiveNumber());
+    command.add_option("--global-batch", globalBatch, "samples of a step over all devices")->check(positiveCount());
     command.add_option("--accumulate", accumulate,
                        "micro-steps of a step: auto or N (default 1, auto with --global-batch)");
     command.add_option("--precision", precision, "a precision preset: " + contract::presetNames());
     command.add_option("--recompute", recompute, "off, on or auto")
         ->check(CLI::IsMember({"off", "on", "auto"}))
         ->capture_default_str();
+    command.add_option("--attention", attention, "fused (default), or unfused: its scores are kept")
+        ->check(CLI::IsMember({"fused", "unfused"}));
     command.add_option("--mode", mode, "the cost formulas: paper or full")
         ->check(CLI::IsMember({"paper", "full"}))
         ->capture_default_str();
     command.add_option("--slices", slices, "slice counts that may be used (default 1,2,4,8,16)")
         ->delimiter(',')
-        ->check(positiveNumber());
+        ->check(positiveCount());
     command
         .add_option("--pin", pins,
                     "NAME=PLACEMENT with globs; later pins win. Placements: replicate, keep, keep-held, shard, shard:S "
@@ -83,9 +96,8 @@ void RequestOptions::addTo(CLI::App& command) {
     command.add_option("--tolerance", tolerance, "stop at this certified relative gap")
         ->check(CLI::Range(0.0, 1.0) & finiteNumber());
     command.add_option("--work-limit", workLimit, "stop after this many search steps (deterministic)")
-        ->check(positiveNumber());
-    command.add_option("--time-limit", timeLimitSeconds, "stop after this many seconds")
-        ->check(positiveNumber() & finiteNumber());
+        ->check(positiveCount());
+    command.add_option("--time-limit", timeLimitSeconds, "stop after this many seconds")->check(positiveSeconds());
     command.add_flag("--json", json, "one JSON document on standard output");
 }
 
@@ -140,6 +152,7 @@ Result<PlanRequest> RequestOptions::request() const {
     PlanRequest request;
     std::int64_t wantedSequence = sequence;
     std::string accumulateText = accumulate;
+    auto givenAttention = contract::AttentionKernel::Fused;
     if (!training.empty()) {
         const auto given = readTrainingFile(training);
         if (!given)
@@ -151,13 +164,19 @@ Result<PlanRequest> RequestOptions::request() const {
         request.microBatch = given->microBatch;
         if (wantedSequence == 0)
             wantedSequence = given->sequence;
+        if (attention.empty())
+            givenAttention = given->attention;
         if (accumulateText.empty())
             accumulateText = std::to_string(given->accumulate);
     }
     const auto graphResult = openGraph(graph, wantedSequence);
     if (!graphResult)
         return tl::unexpected(graphResult.error());
-    request.graph = *graphResult;
+    auto attended =
+        withAttention(*graphResult, attention == "unfused" ? contract::AttentionKernel::Materialised : givenAttention);
+    if (!attended)
+        return tl::unexpected(attended.error());
+    request.graph = *attended;
     const auto clusterResult = openCluster(cluster, devices);
     if (!clusterResult)
         return tl::unexpected(clusterResult.error());

@@ -23,6 +23,7 @@ struct RequestOptions {
     std::int64_t globalBatch = 0;
     std::string precision;
     std::string recompute = "auto";
+    std::string attention;
     std::string mode = "full";
     std::vector<std::int32_t> slices{1, 2, 4, 8, 16};
     std::vector<std::string> pins;
@@ -40,6 +41,9 @@ struct RequestOptions {
     contract::Result<PlanRequest> request() const;
     SearchBudget searchBudget() const;
 };
+
+/// Of an option that is a whole number of at least 1.
+CLI::Validator positiveCount();
 
 /// The bytes a --memory text asks for; empty: all of the device. Errors: Usage.
 contract::Result<std::int64_t> memoryLimit(const std::string& text, const PlanRequest& request);

@@ -20,10 +20,7 @@ enum class ActivationConvention {
 };
 std::string_view activationConventionName(ActivationConvention convention);
 
-enum class AttentionKernel {
-    Fused,        ///< probabilities never reach memory (flash attention): its inputs, output and log-sum-exp are held
-    Materialised, ///< scores and probabilities are tensors of heads x sequence x sequence
-};
+using contract::AttentionKernel;
 
 /// A tensor held from an operator's forward to its backward, on one device.
 struct KeptTensor {

@@ -62,6 +62,27 @@ std::string Graph::sha256() const {
     return contract::sha256(text);
 }
 
+namespace {
+
+contract::Result<GraphPointer> lowered(const GraphPointer& graph, std::int64_t sequence,
+                                       contract::AttentionKernel attention) {
+    auto operators =
+        graph->architecture ? contract::lowerArchitecture(*graph->architecture, sequence) : graph->lower(sequence);
+    contract::Result<void> done;
+    if (operators && attention == contract::AttentionKernel::Materialised)
+        done = contract::materialiseScores(*operators, graph->attentionDropout);
+    if (!operators || !done)
+        return contract::badInput(
+            fmt::format("{}: {}", graph->name, operators ? done.error().message : operators.error().message));
+    auto changed = std::make_shared<Graph>(*graph);
+    changed->sequence = sequence;
+    changed->attention = attention;
+    changed->operators = std::move(*operators);
+    return GraphPointer(std::move(changed));
+}
+
+} // namespace
+
 contract::Result<GraphPointer> withSequence(const GraphPointer& graph, std::int64_t sequence) {
     if (sequence == graph->sequence)
         return graph;
@@ -73,14 +94,29 @@ contract::Result<GraphPointer> withSequence(const GraphPointer& graph, std::int6
     if (!graph->architecture && !graph->lower)
         return contract::badInput(
             fmt::format("{}: is known for sequences of {} tokens only", graph->name, graph->sequence));
-    auto operators =
-        graph->architecture ? contract::lowerArchitecture(*graph->architecture, sequence) : graph->lower(sequence);
-    if (!operators)
-        return contract::badInput(fmt::format("{}: {}", graph->name, operators.error().message));
+    return lowered(graph, sequence, graph->attention);
+}
+
+contract::Result<GraphPointer> withAttention(const GraphPointer& graph, contract::AttentionKernel attention) {
+    if (attention == graph->attention)
+        return graph;
+    if (graph->architecture || graph->lower)
+        return lowered(graph, graph->sequence, attention);
+    if (attention == contract::AttentionKernel::Fused)
+        return contract::badInput(fmt::format("{}: is known with unfused attention only", graph->name));
     auto changed = std::make_shared<Graph>(*graph);
-    changed->sequence = sequence;
-    changed->operators = std::move(*operators);
+    changed->attention = attention;
+    if (const auto done = contract::materialiseScores(changed->operators, graph->attentionDropout); !done)
+        return contract::badInput(fmt::format("{}: {}", graph->name, done.error().message));
     return GraphPointer(std::move(changed));
+}
+
+contract::Result<GraphPointer> withAttentionOf(const GraphPointer& graph, const contract::Training& training) {
+    if (training.attention == contract::AttentionKernel::Fused || graph->attentionDropout == training.attentionDropout)
+        return withAttention(graph, training.attention);
+    auto changed = std::make_shared<Graph>(*graph);
+    changed->attentionDropout = training.attentionDropout;
+    return withAttention(changed, training.attention);
 }
 
 } // namespace shardscope::planner

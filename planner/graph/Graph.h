@@ -3,6 +3,7 @@
 
 #include "runtime/contract/Architecture.h"
 #include "runtime/contract/Operator.h"
+#include "runtime/contract/Training.h"
 
 #include <cstdint>
 #include <functional>
@@ -37,6 +38,8 @@ struct Graph {
     /// Lowers the same network for another length; empty where `architecture` does or where the length is fixed.
     std::function<contract::Result<std::vector<contract::Operator>>(std::int64_t sequence)> lower;
     std::vector<contract::Operator> operators;
+    contract::AttentionKernel attention = contract::AttentionKernel::Fused; ///< that the operators are lowered for
+    bool attentionDropout = false;        ///< the network drops out probabilities of attention when it trains
     std::optional<StoredWeights> weights; ///< where they were read
     std::vector<std::string> warnings;    ///< readable notes of the import
 
@@ -55,5 +58,11 @@ using GraphPointer = std::shared_ptr<const Graph>;
 
 /// The same graph lowered for another sequence length. Errors: BadInput when it exceeds the context.
 contract::Result<GraphPointer> withSequence(const GraphPointer& graph, std::int64_t sequence);
+
+/// The same graph with fused or unfused attention; see contract::materialiseScores(). Errors: BadInput when the scores
+/// are too large, or when the graph is known with unfused attention only.
+contract::Result<GraphPointer> withAttention(const GraphPointer& graph, contract::AttentionKernel attention);
+/// The same with the attention, and its dropout, that a plan was trained with.
+contract::Result<GraphPointer> withAttentionOf(const GraphPointer& graph, const contract::Training& training);
 
 } // namespace shardscope::planner

@@ -182,10 +182,12 @@ void NetworkBuilder::chargeAttention(const Attention& attention) {
     Operator& op = m_operators.back();
     const double all = attention.keyTokens > 0 ? real(attention.keyTokens) : m_tokens;
     const double keys = attention.window > 0 ? std::min(all, real(attention.window)) : all;
-    op.flopsForward += 2 * m_tokens * keys * real(attention.queryWidth() + attention.outputWidth());
     keep(op, "logsumexp", m_tokens * real(attention.heads), true);
     op.liveScratchBytes = 2 * contract::kAttentionTileRows * whole(keys) * static_cast<std::int64_t>(sizeof(float));
-    op.attention = {attention.heads, attention.kvHeads, attention.headDim, whole(keys)};
+    op.attention = {
+        attention.heads, attention.kvHeads, attention.headDim, whole(keys), attention.outputWidth() / attention.heads,
+        tokens(),        whole(all)};
+    op.flopsForward += op.attention->flops(whole(keys));
 }
 
 void NetworkBuilder::attentionProjections(const ProjectionNames& names, std::int64_t hidden, const Attention& attention,

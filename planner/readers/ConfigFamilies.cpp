@@ -14,9 +14,11 @@ namespace {
 struct Family {
     std::string_view name;
     Network (*read)(const Fields&);
+    std::string_view attentionDropout = "attention_dropout";
+    double usualDropout = 0; ///< when it is left out
 };
 constexpr std::array kFamilies{
-    Family{"gpt2", readGpt2},
+    Family{"gpt2", readGpt2, "attn_pdrop", 0.1},
     Family{"llama", readLlamaLike},
     Family{"mistral", readLlamaLike},
     Family{"mixtral", readMixtral},
@@ -32,13 +34,13 @@ constexpr std::array kFamilies{
     Family{"opt", readOpt},
     Family{"bloom", readBloom},
     Family{"gpt_neox", readGptNeox},
-    Family{"gptj", readGptj},
+    Family{"gptj", readGptj, "attn_pdrop"},
     Family{"falcon", readFalcon},
-    Family{"bert", readBert},
-    Family{"roberta", readBert},
-    Family{"distilbert", readDistilbert},
-    Family{"t5", readT5},
-    Family{"vit", readVit},
+    Family{"bert", readBert, "attention_probs_dropout_prob", 0.1},
+    Family{"roberta", readBert, "attention_probs_dropout_prob", 0.1},
+    Family{"distilbert", readDistilbert, "attention_dropout", 0.1},
+    Family{"t5", readT5, "dropout_rate", 0.1},
+    Family{"vit", readVit, "attention_probs_dropout_prob"},
     Family{"deepseek_v2", readDeepseek},
     Family{"deepseek_v3", readDeepseek},
 };
@@ -65,7 +67,7 @@ std::string textFamily(const JsonCursor& text, const std::string& outer) {
         return own->text(128);
     if (outer == "gemma3")
         return "gemma3_text";
-    text.at("model_type").fail("is missing; it must name a family: " + supportedFamilies());
+    text.fail("has no model_type; it must name a family: " + supportedFamilies());
     return {};
 }
 
@@ -76,8 +78,11 @@ Network readNamed(const JsonCursor& config, const JsonCursor& type, const std::s
         type.fail(fmt::format("is \"{}\"; this version reads {}", family, supportedFamilies()));
         return {};
     }
-    Network network = known->read(Fields(config, family, warnings));
+    const Fields fields(config, family, warnings);
+    Network network = known->read(fields);
     network.family = family;
+    network.attentionDropout = !fields.isNull(known->attentionDropout) &&
+                               fields.number(known->attentionDropout, known->usualDropout, 0, 1) > 0;
     return network;
 }
 
@@ -102,7 +107,7 @@ Network readFamily(const JsonCursor& config, std::vector<std::string>& warnings)
         return {};
     }
     if (!type) {
-        config.at("model_type").fail("is not given; it must name a family: " + supportedFamilies());
+        config.fail("has no model_type; it must name a family: " + supportedFamilies());
         return {};
     }
     const std::string family = type->text(128);

@@ -24,6 +24,7 @@ struct Network {
     std::optional<contract::Architecture> body;
     std::function<void(std::vector<contract::Operator>&, NetworkBuilder&)> adapt;
 
+    bool attentionDropout = false; ///< probabilities of attention are dropped out
     std::int64_t context = 0;      ///< the longest sequence; 0: unlimited
     std::int64_t usual = 4096;     ///< the default sequence is at most this
     bool fixedSequence = false;    ///< `context` is the only sequence (images)

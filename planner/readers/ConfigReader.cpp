@@ -75,6 +75,7 @@ contract::Result<GraphPointer> readConfig(std::string_view text, const std::stri
     graph->family = network->family;
     graph->source = file;
     graph->architecture = network->architecture;
+    graph->attentionDropout = network->attentionDropout;
     if (!network->architecture && !network->fixedSequence)
         graph->lower = [network](std::int64_t other) { return lowerNetwork(*network, other); };
     graph->operators = std::move(*operators);

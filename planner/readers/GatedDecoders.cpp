@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Decoders with gated MLPs that the training runtime does not speak of: Gemma (1, 2, 3), Phi-3.
 #include "planner/readers/ConfigFamilies.h"
+#include "planner/readers/SlidingWindows.h"
 #include "planner/readers/TaskHeads.h"
 
 #include <fmt/format.h>
@@ -18,19 +19,6 @@ struct GemmaDefaults {
 constexpr GemmaDefaults kGemma{256000, 3072, 24576, 28, 16, 16, 8192};
 constexpr GemmaDefaults kGemma2{256000, 2304, 9216, 26, 8, 4, 8192};
 constexpr GemmaDefaults kGemma3{262208, 2304, 9216, 26, 8, 4, 131072};
-
-/// Which layers see a window only: `layer_types`, or every layer but each `period`th.
-std::vector<bool> readWindowedLayers(const Fields& fields, std::int64_t layers, std::int64_t period) {
-    std::vector<bool> windowed(static_cast<std::size_t>(layers));
-    const auto types = fields.config().find("layer_types");
-    if (types && types->arraySize(static_cast<std::size_t>(kMaximumLayers)) != windowed.size() && !fields.failed())
-        types->fail(fmt::format("must name the attention of {} layers", layers));
-    for (std::size_t layer = 0; layer < windowed.size() && !fields.failed(); ++layer)
-        windowed[layer] =
-            types ? types->element(layer).choice<bool>({{"sliding_attention", true}, {"full_attention", false}})
-                  : (static_cast<std::int64_t>(layer) + 1) % period != 0;
-    return windowed;
-}
 
 } // namespace
 
@@ -57,21 +45,14 @@ Network readGemma(const Fields& fields) {
     if (fields.failed())
         return network;
     fields.checkKvHeads("num_attention_heads", attention.heads, "num_key_value_heads", attention.kvHeads);
-    std::int64_t window = 0;
-    std::vector<bool> windowed;
-    if (!isFirst) {
-        window = fields.nullableSize("sliding_window", kMaximumPositions, 4096).value_or(0);
-        const std::int64_t period =
-            isThird ? fields.optionalSize("sliding_window_pattern", kMaximumLayers).value_or(6) : 2;
-        windowed = readWindowedLayers(fields, layers, period);
-    }
+    const LayerWindows windows = readLayerWindows(fields, layers);
     network.build = [=](NetworkBuilder& builder) {
         builder.embedding("embed_tokens", head.vocabulary, hidden).role = OperatorRole::TokenEmbedding;
         for (std::int64_t layer = 0; layer < layers && !builder.tooLarge(); ++layer) {
             builder.enterBlock(fmt::format("layers.{}", layer));
             builder.norm("input_layernorm", hidden, Norm::RmsNorm);
             NetworkBuilder::Attention own = attention;
-            own.window = !isFirst && windowed[static_cast<std::size_t>(layer)] ? window : 0;
+            own.window = windows.of(layer);
             builder.attentionProjections({}, hidden, own, bias, bias,
                                          isThird ? NetworkBuilder::HeadNorm::RmsNorm : NetworkBuilder::HeadNorm::None);
             builder.norm("post_attention_layernorm", hidden, Norm::RmsNorm);
@@ -100,7 +81,6 @@ Network readPhi3(const Fields& fields) {
     NetworkBuilder::Attention attention;
     attention.heads = fields.size("num_attention_heads", kMaximumHeads, 32);
     attention.kvHeads = fields.optionalSize("num_key_value_heads", kMaximumHeads).value_or(attention.heads);
-    attention.window = fields.optionalSize("sliding_window", kMaximumPositions).value_or(0);
     const auto headDim = fields.optionalSize("head_dim", kMaximumHeads);
     Network network;
     network.context = fields.size("max_position_embeddings", kMaximumPositions, 4096);
@@ -111,12 +91,15 @@ Network readPhi3(const Fields& fields) {
         fields.checkHeads("num_attention_heads", attention.heads, "hidden_size", hidden);
     fields.checkKvHeads("num_attention_heads", attention.heads, "num_key_value_heads", attention.kvHeads);
     attention.headDim = headDim.value_or(hidden / attention.heads);
+    const LayerWindows windows = readLayerWindows(fields, layers);
     network.build = [=](NetworkBuilder& builder) {
         builder.embedding("embed_tokens", head.vocabulary, hidden).role = OperatorRole::TokenEmbedding;
         for (std::int64_t layer = 0; layer < layers && !builder.tooLarge(); ++layer) {
             builder.enterBlock(fmt::format("layers.{}", layer));
             builder.norm("input_layernorm", hidden, Norm::RmsNorm);
-            builder.fusedAttention("self_attn.qkv_proj", "self_attn.o_proj", hidden, attention, false, false);
+            NetworkBuilder::Attention own = attention;
+            own.window = windows.of(layer);
+            builder.fusedAttention("self_attn.qkv_proj", "self_attn.o_proj", hidden, own, false, false);
             builder.norm("post_attention_layernorm", hidden, Norm::RmsNorm);
             builder.linear("mlp.gate_up_proj", 2 * inner, hidden, false);
             builder.keepOutput(2 * inner);

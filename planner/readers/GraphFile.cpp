@@ -72,7 +72,10 @@ OrderedJson toJson(const Operator& op) {
         json["attention"] = {{"heads", op.attention->heads},
                              {"kv_heads", op.attention->kvHeads},
                              {"head_dim", op.attention->headDim},
-                             {"keys", op.attention->keys}};
+                             {"keys", op.attention->keys},
+                             {"value_head_dim", op.attention->valueHeadDim},
+                             {"queries", op.attention->queries},
+                             {"tokens", op.attention->tokens}};
     if (op.experts > 0)
         json["experts"] = {{"count", op.experts}, {"active", op.activeExperts}};
     return json;
@@ -103,7 +106,26 @@ contract::TensorSpec readTensor(const JsonCursor& cursor) {
     return tensor;
 }
 
-void readExtras(const JsonCursor& cursor, Operator& op) {
+/// Of a sample of `sequence` tokens, where the file does not say more.
+contract::AttentionShape readAttention(const JsonCursor& cursor, std::int64_t sequence) {
+    const auto given = [&](std::string_view key, std::int64_t least, std::int64_t most, std::int64_t usual) {
+        const auto field = cursor.find(key);
+        return field ? field->integer(least, most) : usual;
+    };
+    contract::AttentionShape shape;
+    shape.heads = cursor.at("heads").integer(1, 1 << 20);
+    shape.kvHeads = cursor.at("kv_heads").integer(1, 1 << 20);
+    shape.headDim = cursor.at("head_dim").integer(1, 1 << 20);
+    shape.keys = cursor.at("keys").integer(0, kMaximumSequence);
+    shape.valueHeadDim = given("value_head_dim", 1, 1 << 20, shape.headDim);
+    shape.queries = given("queries", 1, kMaximumSequence, sequence);
+    shape.tokens = given("tokens", 0, kMaximumSequence, std::max(sequence, shape.keys));
+    if (!cursor.failed() && shape.keys > shape.tokens)
+        cursor.at("keys").fail(fmt::format("{} are more than the {} tokens there are", shape.keys, shape.tokens));
+    return shape;
+}
+
+void readExtras(const JsonCursor& cursor, Operator& op, std::int64_t sequence) {
     if (const auto role = cursor.find("role"))
         op.role = role->choice<OperatorRole>({{kRoles[0].first, kRoles[0].second},
                                               {kRoles[1].first, kRoles[1].second},
@@ -115,16 +137,14 @@ void readExtras(const JsonCursor& cursor, Operator& op) {
         op.liveScratchBytes = live->at("scratch_bytes").integer(0, kMaximumElements);
     }
     if (const auto attention = cursor.find("attention"))
-        op.attention = contract::AttentionShape{
-            attention->at("heads").integer(1, 1 << 20), attention->at("kv_heads").integer(1, 1 << 20),
-            attention->at("head_dim").integer(1, 1 << 20), attention->at("keys").integer(0, kMaximumSequence)};
+        op.attention = readAttention(*attention, sequence);
     if (const auto experts = cursor.find("experts")) {
         op.experts = static_cast<std::int32_t>(experts->at("count").integer(1, 1 << 16));
         op.activeExperts = static_cast<std::int32_t>(experts->at("active").integer(1, op.experts));
     }
 }
 
-Operator readOperator(const JsonCursor& cursor) {
+Operator readOperator(const JsonCursor& cursor, std::int64_t sequence) {
     Operator op;
     op.name = cursor.at("name").text(512);
     if (op.name.empty())
@@ -149,12 +169,12 @@ Operator readOperator(const JsonCursor& cursor) {
         op.kept.push_back({spec.at("name").text(256), spec.at("elements").integer(0, kMaximumElements),
                            isFloat32 && isFloat32->boolean(), blockInput && blockInput->boolean()});
     }
-    readExtras(cursor, op);
+    readExtras(cursor, op, sequence);
     return op;
 }
 
 /// Names are given once, blocks lie together and prefix the names in them, tied operators follow their owner.
-void readOperators(const JsonCursor& cursor, std::vector<Operator>& operators) {
+void readOperators(const JsonCursor& cursor, std::int64_t sequence, std::vector<Operator>& operators) {
     const JsonCursor list = cursor.at("operators");
     const std::size_t count = list.arraySize(kMaximumOperators);
     std::unordered_map<std::string, std::size_t> index;
@@ -162,7 +182,7 @@ void readOperators(const JsonCursor& cursor, std::vector<Operator>& operators) {
     double total = 0;
     for (std::size_t i = 0; i < count && !cursor.failed(); ++i) {
         const JsonCursor entry = list.element(i);
-        Operator op = readOperator(entry);
+        Operator op = readOperator(entry, sequence);
         if (const auto block = entry.find("block")) {
             op.blockName = block->text(256);
             const bool continues = !operators.empty() && operators.back().blockName == op.blockName;
@@ -209,6 +229,8 @@ std::string graphFileText(const Graph& graph) {
                      {"family", graph.family},
                      {"sequence", graph.sequence},
                      {"maximum_sequence", graph.maximumSequence}};
+    if (graph.attentionDropout)
+        json["attention_dropout"] = true;
     if (graph.architecture) {
         json["architecture"] = contract::toJson(*graph.architecture);
     } else {
@@ -239,13 +261,15 @@ Result<GraphPointer> readGraphFile(const std::string& path, std::int64_t sequenc
     if (!cursor.failed() && graph->maximumSequence > 0 && graph->sequence > graph->maximumSequence)
         cursor.at("sequence")
             .fail(fmt::format("{} is more than maximum_sequence {}", graph->sequence, graph->maximumSequence));
+    if (const auto dropout = cursor.find("attention_dropout"))
+        graph->attentionDropout = dropout->boolean();
     if (const auto architecture = cursor.find("architecture")) {
         if (cursor.find("operators"))
             architecture->fail("and operators are both given; one of them says what the graph is");
         graph->architecture = contract::readArchitecture(*architecture);
         graph->maximumSequence = graph->architecture->positions;
     } else {
-        readOperators(cursor, graph->operators);
+        readOperators(cursor, graph->sequence, graph->operators);
     }
     if (cursor.failed())
         return cursor.error();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Decoders whose MLP is a mixture of experts: every expert is stored, a router sends each token to a few.
 #include "planner/readers/ConfigFamilies.h"
+#include "planner/readers/SlidingWindows.h"
 #include "planner/readers/TaskHeads.h"
 
 #include <fmt/format.h>
@@ -97,6 +98,11 @@ NetworkBuilder::Attention readAttention(const Fields& fields, std::int64_t hidde
     return attention;
 }
 
+NetworkBuilder::Attention seeing(NetworkBuilder::Attention attention, std::int64_t keys) {
+    attention.window = keys;
+    return attention;
+}
+
 Network positionsOf(const Fields& fields, std::int64_t fallback) {
     Network network;
     network.context = fields.size("max_position_embeddings", kMaximumPositions, fallback);
@@ -109,16 +115,16 @@ Network positionsOf(const Fields& fields, std::int64_t fallback) {
 Network readMixtral(const Fields& fields) {
     Network network = positionsOf(fields, 131072);
     const Body body = readBody(fields, {32000, 4096, 32, 14336});
-    NetworkBuilder::Attention attention = readAttention(fields, body.hidden, 32, 8);
-    attention.window = fields.optionalSize("sliding_window", kMaximumPositions).value_or(0);
+    const NetworkBuilder::Attention attention = readAttention(fields, body.hidden, 32, 8);
     const Experts experts = checkedExperts(fields,
                                            {fields.size("num_local_experts", kMaximumExperts, 8),
                                             fields.size("num_experts_per_tok", kMaximumExperts, 2), body.intermediate},
                                            "num_local_experts", "num_experts_per_tok");
+    const LayerWindows windows = readLayerWindows(fields, body.layers);
     network.build = [=](NetworkBuilder& builder) {
-        addDecoder(builder, body, [&](std::int64_t) {
+        addDecoder(builder, body, [&](std::int64_t layer) {
             builder.norm("input_layernorm", body.hidden, Norm::RmsNorm);
-            builder.attentionProjections({}, body.hidden, attention, false, false);
+            builder.attentionProjections({}, body.hidden, seeing(attention, windows.of(layer)), false, false);
             builder.norm("post_attention_layernorm", body.hidden, Norm::RmsNorm);
             builder.linear("block_sparse_moe.gate", experts.count, body.hidden, false);
             addExperts(builder, experts, "block_sparse_moe.experts", body.hidden, "w1", "w3", "w2", false);
@@ -131,10 +137,9 @@ Network readQwenMoe(const Fields& fields) {
     const bool isQwen3 = fields.family() == "qwen3_moe";
     Network network = positionsOf(fields, 32768);
     const Body body = readBody(fields, {151936, 2048, 24, isQwen3 ? 6144 : 5632});
-    NetworkBuilder::Attention attention =
+    const NetworkBuilder::Attention attention =
         isQwen3 ? readAttention(fields, body.hidden, 32, 4) : readAttention(fields, body.hidden, 16, 16);
-    if (fields.flag("use_sliding_window", false))
-        attention.window = fields.nullableSize("sliding_window", kMaximumPositions, 4096).value_or(0);
+    const LayerWindows windows = readLayerWindows(fields, body.layers);
     const Experts experts =
         checkedExperts(fields,
                        {fields.count("num_experts", kMaximumExperts, isQwen3 ? 128 : 60),
@@ -155,7 +160,7 @@ Network readQwenMoe(const Fields& fields) {
     network.build = [=](NetworkBuilder& builder) {
         addDecoder(builder, body, [&](std::int64_t layer) {
             builder.norm("input_layernorm", body.hidden, Norm::RmsNorm);
-            builder.attentionProjections({}, body.hidden, attention, bias, isQwen3 && bias,
+            builder.attentionProjections({}, body.hidden, seeing(attention, windows.of(layer)), bias, isQwen3 && bias,
                                          isQwen3 ? NetworkBuilder::HeadNorm::RmsNorm : NetworkBuilder::HeadNorm::None);
             builder.norm("post_attention_layernorm", body.hidden, Norm::RmsNorm);
             if (denseLayers.contains(layer) || experts.count == 0 || (layer + 1) % step != 0) {

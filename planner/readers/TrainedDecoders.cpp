@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The decoders that the training runtime speaks of: their fields make an architecture, which the contract lowers.
 #include "planner/readers/ConfigFamilies.h"
+#include "planner/readers/SlidingWindows.h"
 #include "planner/readers/TaskHeads.h"
 
 #include <fmt/format.h>
@@ -119,16 +120,17 @@ Rope readRope(const Fields& fields) {
     return rope;
 }
 
-/// A sliding window changes which keys a query sees, not one size of ours.
-void noteSlidingWindow(const Fields& fields, const Architecture& a) {
-    if (a.family == "llama")
-        return;
-    const bool used = a.family == "mistral" || fields.flag("use_sliding_window", false);
-    std::optional<std::int64_t> window = fields.optionalSize("sliding_window", kMaximumPositions);
-    if (!window && !fields.isNull("sliding_window"))
-        window = 4096;
-    if (used && window && *window < a.positions)
-        fields.warn(fmt::format("sliding_window is {}; longer sequences are planned as full attention", *window));
+/// A window as long as the context hides nothing.
+std::optional<contract::SlidingWindow> readWindow(const Fields& fields, const Architecture& a) {
+    const LayerWindows windows = readLayerWindows(fields, a.layers);
+    contract::SlidingWindow window{windows.keys, {}};
+    for (std::int64_t layer = 0; layer < a.layers && !fields.failed() && windows.keys > 0; ++layer) {
+        if (windows.of(layer) > 0)
+            window.layers.push_back(layer);
+    }
+    if (window.layers.empty() || window.keys >= a.positions)
+        return std::nullopt;
+    return window;
 }
 
 void checkHeads(const Fields& fields, const Architecture& a, bool headDimGiven) {
@@ -182,7 +184,7 @@ Architecture readLlamaLikeArchitecture(const Fields& fields, const LlamaLikeDefa
         fields.fail("hidden_size", fmt::format("{} is smaller than num_attention_heads {}", a.hidden, a.heads));
     else
         checkHeads(fields, a, headDim.has_value());
-    noteSlidingWindow(fields, a);
+    a.window = readWindow(fields, a);
     return a;
 }
 

@@ -254,7 +254,11 @@ std::string DecisionSpace::classKey(std::int32_t index) const {
     for (const contract::TensorSpec& tensor : op.tensors)
         key += fmt::format("{}x{},", tensor.rows, tensor.columns);
     for (const contract::ActivationSpec& spec : op.kept)
-        key += fmt::format("{}{}{},", spec.elementsPerSample, spec.isFloat32 ? 'f' : 'c', spec.blockInput ? 'b' : 'i');
+        key += fmt::format("{}{}{},", spec.elementsPerSample,
+                           spec.isByte      ? 'm'
+                           : spec.isFloat32 ? 'f'
+                                            : 'c',
+                           spec.blockInput ? 'b' : 'i');
     return key;
 }
 

@@ -55,6 +55,9 @@ private:
         training.optimizer = request.optimizer;
         training.recompute = request.recompute;
         training.lossChunks = request.lossChunks;
+        training.attention = request.graph->attention;
+        training.attentionDropout =
+            request.graph->attentionDropout && training.attention != contract::AttentionKernel::Fused;
     }
 
     void fillOperators() {

@@ -72,7 +72,7 @@ Result<void> checkParallel(const contract::Plan& plan, const std::string& file) 
     return {};
 }
 
-Result<GraphPointer> graphOf(const contract::Plan& plan, const std::string& file, const GraphPointer& known) {
+Result<GraphPointer> lowerGraph(const contract::Plan& plan, const std::string& file, const GraphPointer& known) {
     if (plan.graph.architecture) {
         auto operators = contract::lowerArchitecture(*plan.graph.architecture, plan.training.sequence);
         if (!operators)
@@ -99,6 +99,11 @@ Result<GraphPointer> graphOf(const contract::Plan& plan, const std::string& file
         return badInput(fmt::format("{}: training.sequence is {}; the graph was lowered for {}", file,
                                     plan.training.sequence, known->sequence));
     return known;
+}
+
+Result<GraphPointer> graphOf(const contract::Plan& plan, const std::string& file, const GraphPointer& known) {
+    auto graph = lowerGraph(plan, file, known);
+    return graph ? withAttentionOf(*graph, plan.training) : graph;
 }
 
 /// Where two tables differ first, in words.

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -37,7 +39,7 @@ OrderedJson toJson(const Architecture& a) {
         rope = {{"theta", a.rope->theta},
                 {"scaling_kind", a.rope->scalingKind},
                 {"scaling", a.rope->scaling.empty() ? OrderedJson(nullptr) : OrderedJson::parse(a.rope->scaling)}};
-    return {
+    OrderedJson json{
         {"family", a.family},
         {"layers", a.layers},
         {"hidden", a.hidden},
@@ -54,6 +56,14 @@ OrderedJson toJson(const Architecture& a) {
         {"biases", {{"attention", a.attentionBias}, {"attention_output", a.attentionOutputBias}, {"mlp", a.mlpBias}}},
         {"qk_norm", a.qkNorm},
         {"tied", a.tied}};
+    if (a.window)
+        json["sliding_window"] = {{"keys", a.window->keys}, {"layers", a.window->layers}};
+    return json;
+}
+
+std::int64_t Architecture::seenKeys(std::int64_t layer, std::int64_t tokens) const {
+    const bool windowed = window && std::binary_search(window->layers.begin(), window->layers.end(), layer);
+    return windowed ? std::min(window->keys, tokens) : tokens;
 }
 
 Architecture readArchitecture(const JsonCursor& cursor) {
@@ -86,6 +96,13 @@ Architecture readArchitecture(const JsonCursor& cursor) {
     a.attentionBias = biases.at("attention").boolean();
     a.attentionOutputBias = biases.at("attention_output").boolean();
     a.mlpBias = biases.at("mlp").boolean();
+    if (const auto window = cursor.find("sliding_window")) {
+        a.window = SlidingWindow{window->at("keys").integer(1, kMaximumField), {}};
+        const JsonCursor layers = window->at("layers");
+        const std::size_t count = layers.arraySize(1 << 14);
+        for (std::size_t i = 0; i < count && !cursor.failed(); ++i)
+            a.window->layers.push_back(layers.element(i).integer(0, kMaximumField));
+    }
     a.qkNorm = cursor.at("qk_norm").boolean();
     a.tied = cursor.at("tied").boolean();
     if (!cursor.failed()) {
@@ -112,6 +129,12 @@ std::optional<std::string> checkArchitecture(const Architecture& a) {
         return fmt::format("heads {} does not divide hidden {} into heads of {}", a.heads, a.hidden, a.headDim);
     if (a.rope && a.headDim % 2 != 0)
         return fmt::format("head_dim {} must be even for rotary positions", a.headDim);
+    if (a.window) {
+        const std::vector<std::int64_t>& layers = a.window->layers;
+        const bool ascending = std::adjacent_find(layers.begin(), layers.end(), std::greater_equal<>()) == layers.end();
+        if (a.window->keys < 1 || layers.empty() || !ascending || layers.front() < 0 || layers.back() >= a.layers)
+            return fmt::format("sliding_window must see at least one key, in ascending layers below {}", a.layers);
+    }
     return std::nullopt;
 }
 

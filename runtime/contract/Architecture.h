@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace shardscope::contract {
 
@@ -22,6 +23,13 @@ struct Rope {
     std::string scalingKind; ///< "" when none, else for example "llama3", "linear", "yarn"
     std::string scaling;     ///< the whole scaling object of the configuration as JSON text, "" when none
     bool operator==(const Rope&) const = default;
+};
+
+/// In some layers a query sees its last `keys` keys alone, itself among them.
+struct SlidingWindow {
+    std::int64_t keys = 0;
+    std::vector<std::int64_t> layers; ///< ascending, at least one
+    bool operator==(const SlidingWindow&) const = default;
 };
 
 /// The networks that our own engine speaks of: decoders of the GPT-2 and Llama families.
@@ -43,10 +51,13 @@ struct Architecture {
     bool attentionBias = false; ///< bias of query, key and value projections
     bool attentionOutputBias = false;
     bool mlpBias = false;
-    bool qkNorm = false; ///< RMS norm over each head of query and key (Qwen3)
-    bool tied = true;    ///< the head shares the token embedding's storage
+    std::optional<SlidingWindow> window; ///< nothing: every query sees the whole context
+    bool qkNorm = false;                 ///< RMS norm over each head of query and key (Qwen3)
+    bool tied = true;                    ///< the head shares the token embedding's storage
 
     bool isGpt2() const { return family == "gpt2"; }
+    /// Keys that a query of `layer` sees among `tokens`.
+    std::int64_t seenKeys(std::int64_t layer, std::int64_t tokens) const;
     bool operator==(const Architecture&) const = default;
 };
 

@@ -21,6 +21,15 @@ std::string_view operatorKindName(OperatorKind kind) {
     return "other";
 }
 
+std::string_view attentionKernelName(AttentionKernel kernel) {
+    return kernel == AttentionKernel::Fused ? "fused" : "unfused";
+}
+
+double AttentionShape::flops(std::int64_t seen) const {
+    return 2.0 * static_cast<double>(queries) * static_cast<double>(seen) * static_cast<double>(heads) *
+           static_cast<double>(headDim + valueHeadDim);
+}
+
 std::int64_t Operator::parameters() const {
     return isTied() ? 0 : tensorElements();
 }
@@ -39,6 +48,8 @@ std::int64_t Operator::maximumSlices() const {
 }
 
 namespace {
+
+constexpr std::string_view kLogSumExp = "logsumexp";
 
 /// Builds the operators of one decoder. All sizes are per sample of `m_sequence` tokens.
 class DecoderLowering {
@@ -138,16 +149,14 @@ private:
         return op;
     }
 
-    /// Scores and their softmax: 4 S^2 heads head_dim, not halved for the causal mask (the convention of model FLOPs).
-    double attentionFlops() const {
-        return 4.0 * static_cast<double>(m_sequence) * static_cast<double>(m_sequence) *
-               static_cast<double>(m_queryWidth);
-    }
-    AttentionShape attentionShape() const {
-        return {m_architecture.heads, m_architecture.kvHeads, m_architecture.headDim, m_sequence};
-    }
-    std::int64_t attentionScratchBytes() const {
-        return 2 * kAttentionTileRows * m_sequence * static_cast<std::int64_t>(sizeof(float));
+    /// The whole of attention is charged to the operator before it.
+    void chargeAttention(Operator& op) const {
+        const Architecture& a = m_architecture;
+        const std::int64_t keys = a.seenKeys(m_block, m_sequence);
+        op.attention = AttentionShape{a.heads, a.kvHeads, a.headDim, keys, a.headDim, m_sequence, m_sequence};
+        op.flopsForward += op.attention->flops(keys);
+        op.kept.push_back({std::string(kLogSumExp), m_sequence * a.heads, true, false});
+        op.liveScratchBytes = 2 * kAttentionTileRows * keys * static_cast<std::int64_t>(sizeof(float));
     }
 
     void addGpt2Block() {
@@ -155,12 +164,9 @@ private:
         add(normOperator("ln_1", OperatorRole::AttentionNorm, true));
         Operator attention = linearOperator("attn.c_attn", OperatorRole::QueryKeyValue, 3 * m_hidden, m_hidden,
                                             m_architecture.attentionBias);
-        attention.flopsForward += attentionFlops();
-        attention.attention = attentionShape();
         attention.kept.push_back({"output", m_sequence * 3 * m_hidden, false, false});
-        attention.kept.push_back({"logsumexp", m_sequence * m_architecture.heads, true, false});
         attention.liveWideElements = m_sequence * 3 * m_hidden;
-        attention.liveScratchBytes = attentionScratchBytes();
+        chargeAttention(attention);
         add(std::move(attention));
         add(linearOperator("attn.c_proj", OperatorRole::AttentionOutput, m_hidden, m_hidden,
                            m_architecture.attentionOutputBias));
@@ -191,12 +197,9 @@ private:
             add(headNormOperator("self_attn.k_norm", OperatorRole::KeyNorm, m_keyWidth));
         }
         Operator value = linearOperator("self_attn.v_proj", OperatorRole::Value, m_keyWidth, m_hidden, a.attentionBias);
-        value.kept = {{"output", m_sequence * m_keyWidth, false, false},
-                      {"logsumexp", m_sequence * a.heads, true, false}};
-        value.flopsForward += attentionFlops();
-        value.attention = attentionShape();
+        value.kept = {{"output", m_sequence * m_keyWidth, false, false}};
         value.liveWideElements = queryKeyValue;
-        value.liveScratchBytes = attentionScratchBytes();
+        chargeAttention(value);
         add(std::move(value));
         add(linearOperator("self_attn.o_proj", OperatorRole::AttentionOutput, m_hidden, m_queryWidth,
                            a.attentionOutputBias));
@@ -251,6 +254,34 @@ Result<std::vector<Operator>> lowerArchitecture(const Architecture& architecture
         return badInput(fmt::format("architecture: {} layers of hidden {} at sequence {} are too large to plan",
                                     architecture.layers, architecture.hidden, sequence));
     return DecoderLowering(architecture, sequence).build();
+}
+
+Result<void> materialiseScores(std::vector<Operator>& operators, bool dropout) {
+    double total = 0;
+    for (const Operator& op : operators) {
+        if (op.attention)
+            total += static_cast<double>(op.attention->heads) * static_cast<double>(op.attention->queries) *
+                     static_cast<double>(op.attention->tokens);
+    }
+    if (total > 0x1p50)
+        return badInput("unfused attention: its scores are too large to plan");
+    for (Operator& op : operators) {
+        if (!op.attention)
+            continue;
+        AttentionShape& shape = *op.attention;
+        const std::int64_t scores = shape.heads * shape.queries * shape.tokens;
+        std::erase_if(op.kept, [](const ActivationSpec& spec) { return spec.name == kLogSumExp; });
+        op.kept.push_back({"softmax", scores, false, false});
+        if (dropout) {
+            op.kept.push_back({"dropout_mask", scores, false, false, true});
+            op.kept.push_back({"dropout_output", scores, false, false});
+        }
+        op.flopsForward += shape.flops(shape.tokens) - shape.flops(shape.keys);
+        shape.keys = shape.tokens;
+        op.liveScratchBytes = 0;
+        op.liveWideElements += 2 * scores;
+    }
+    return {};
 }
 
 } // namespace shardscope::contract

@@ -52,14 +52,27 @@ struct ActivationSpec {
     std::int64_t elementsPerSample = 0;
     bool isFloat32 = false;  ///< statistics stay in fp32 whatever the compute precision is
     bool blockInput = false; ///< kept even when the block is recomputed
+    bool isByte = false;     ///< a mask: one byte an element
 };
 
-/// The attention that is charged to an operator, for showing; its work and its activations are in the other fields.
+/// How attention runs.
+enum class AttentionKernel {
+    Fused,        ///< probabilities never reach memory (flash attention): its inputs, output and log-sum-exp are held
+    Materialised, ///< scores and probabilities are tensors of heads x queries x keys
+};
+std::string_view attentionKernelName(AttentionKernel kernel); ///< "fused", "unfused"
+
+/// The attention that is charged to an operator; its work and its activations are in the other fields.
 struct AttentionShape {
     std::int64_t heads = 0;
     std::int64_t kvHeads = 0; ///< fewer than heads: grouped-query attention
     std::int64_t headDim = 0;
     std::int64_t keys = 0; ///< keys that a query sees: all tokens, or a sliding window
+    std::int64_t valueHeadDim = 0;
+    std::int64_t queries = 0;
+    std::int64_t tokens = 0; ///< keys there are, seen or not
+    /// Scores and weighted values over `seen` keys, 2 FLOPs a multiplied pair, not halved for a causal mask.
+    double flops(std::int64_t seen) const;
 };
 
 /// One module that owns parameters, with the parameter-free work that follows it charged to it.
@@ -97,5 +110,12 @@ inline constexpr std::int64_t kAttentionTileRows = 64;
 /// Lowers a decoder to its operators in forward order, for sequences of `sequence` tokens.
 /// Errors: BadInput when the architecture is inconsistent or the sequence exceeds learned positions.
 Result<std::vector<Operator>> lowerArchitecture(const Architecture& architecture, std::int64_t sequence);
+
+/// Changes operators that were lowered with fused attention to attention whose scores are tensors: kept are the softmax
+/// and, where attention has dropout, its mask of one byte and its output, instead of log-sum-exps. In 16 bits that is
+/// 5 heads queries keys bytes, or 2 without dropout (arXiv 2205.05198, section 4.1). Keys outside a sliding window are
+/// masked, not left out. Live beside a gradient of the scores is that of the probabilities.
+/// Errors: BadInput when the scores are more than can be planned.
+Result<void> materialiseScores(std::vector<Operator>& operators, bool dropout);
 
 } // namespace shardscope::contract

@@ -176,7 +176,7 @@ SlotSize sizeSlot(const Operator& op, const Placement& placement, std::int64_t r
 }
 
 std::int64_t activationBytes(const ActivationSpec& spec, const Preset& preset, std::int64_t samples) {
-    return alignUp(spec.elementsPerSample * samples * (spec.isFloat32 ? 4 : preset.gatheredBytes));
+    return alignUp(spec.elementsPerSample * samples * (spec.isByte ? 1 : spec.isFloat32 ? 4 : preset.gatheredBytes));
 }
 
 std::int64_t keptBytes(const Operator& op, const Preset& preset, std::int64_t samples, bool recomputed) {

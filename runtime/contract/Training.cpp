@@ -36,14 +36,19 @@ OrderedJson toJson(const Optimizer& optimizer) {
 }
 
 OrderedJson toJson(const Training& training) {
-    return {{"sequence", training.sequence},
-            {"micro_batch", training.microBatch},
-            {"accumulate", training.accumulate},
-            {"global_batch", training.globalBatch},
-            {"precision", training.precision},
-            {"optimizer", toJson(training.optimizer)},
-            {"recompute", recomputePolicyName(training.recompute)},
-            {"loss_chunks", training.lossChunks}};
+    OrderedJson json{{"sequence", training.sequence},
+                     {"micro_batch", training.microBatch},
+                     {"accumulate", training.accumulate},
+                     {"global_batch", training.globalBatch},
+                     {"precision", training.precision},
+                     {"optimizer", toJson(training.optimizer)},
+                     {"recompute", recomputePolicyName(training.recompute)},
+                     {"loss_chunks", training.lossChunks}};
+    if (training.attention != AttentionKernel::Fused) {
+        json["attention"] = attentionKernelName(training.attention);
+        json["attention_dropout"] = training.attentionDropout;
+    }
+    return json;
 }
 
 Training readTraining(const JsonCursor& cursor) {
@@ -77,6 +82,11 @@ Training readTraining(const JsonCursor& cursor) {
             .choice<RecomputePolicy>(
                 {{"off", RecomputePolicy::Off}, {"on", RecomputePolicy::On}, {"auto", RecomputePolicy::Auto}});
     training.lossChunks = cursor.at("loss_chunks").integer(1, kMaximumCount);
+    if (const auto attention = cursor.find("attention"))
+        training.attention = attention->choice<AttentionKernel>(
+            {{"fused", AttentionKernel::Fused}, {"unfused", AttentionKernel::Materialised}});
+    if (const auto dropout = cursor.find("attention_dropout"))
+        training.attentionDropout = dropout->boolean();
     return training;
 }
 

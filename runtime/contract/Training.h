@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/contract/Json.h"
+#include "runtime/contract/Operator.h"
 
 #include <array>
 #include <cstdint>
@@ -35,6 +36,8 @@ struct Training {
     Optimizer optimizer;
     RecomputePolicy recompute = RecomputePolicy::Auto;
     std::int64_t lossChunks = 1;
+    AttentionKernel attention = AttentionKernel::Fused;
+    bool attentionDropout = false; ///< its masks and outputs are kept where attention is not fused
     bool operator==(const Training&) const = default;
 };
 

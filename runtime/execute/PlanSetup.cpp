@@ -52,6 +52,15 @@ contract::Result<void> checkRunnable(const contract::Plan& plan) {
     if (plan.training.precision != kPreset)
         return contract::badInput(fmt::format("plan: training.precision is \"{}\"; on a CPU this runtime trains {}",
                                               plan.training.precision, kPreset));
+    if (plan.training.attention != contract::AttentionKernel::Fused)
+        return contract::badInput(fmt::format("plan: training.attention is \"{}\"; this runtime computes it fused",
+                                              contract::attentionKernelName(plan.training.attention)));
+    const auto& window = plan.graph.architecture->window;
+    if (window && window->keys < plan.training.sequence)
+        return contract::badInput(fmt::format(
+            "plan: graph.architecture.sliding_window.keys is {} and training.sequence {}; this runtime attends to "
+            "every key, so a sequence of at most {} is right",
+            window->keys, plan.training.sequence, window->keys));
     if (plan.training.lossChunks != 1)
         return contract::badInput(fmt::format(
             "plan: training.loss_chunks is {}; this runtime computes the loss in 1 piece", plan.training.lossChunks));

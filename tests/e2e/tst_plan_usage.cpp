@@ -56,8 +56,9 @@ private slots:
         QTest::newRow("empty output") << kGpt2 + QStringList{"-o", ""} << QByteArray("(-o) is empty");
         QTest::newRow("empty memory") << kGpt2 + QStringList{"--memory="} << QByteArray("is empty");
         QTest::newRow("zero sequence") << kGpt2 + QStringList{"--sequence", "0"}
-                                       << QByteArray("\"0\" is not a positive");
-        QTest::newRow("infinite limit") << kGpt2 + QStringList{"--time-limit", "inf"} << QByteArray("not a finite");
+                                       << QByteArray("\"0\" is not a whole number");
+        QTest::newRow("infinite limit") << kGpt2 + QStringList{"--time-limit", "inf"}
+                                        << QByteArray("not a positive number");
         QTest::newRow("endless step") << kGpt2 + QStringList{"--accumulate", "8000000"} << QByteArray("53 days");
         QTest::newRow("problem and output") << QStringList{"solve", "--problem", "x.json", "-o", "y.json"}
                                             << QByteArray("--output does not go with it");

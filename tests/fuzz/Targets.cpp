@@ -7,6 +7,7 @@
 #include "planner/readers/WeightFiles.h"
 #include "planner/readers/WeightGraph.h"
 #include "runtime/contract/Cluster.h"
+#include "support/OnnxText.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -94,9 +95,20 @@ void readCluster(std::string_view bytes) {
 } // namespace
 
 const std::vector<Target>& targets() {
-    static const std::vector<Target> all{{"config", readConfig}, {"safetensors", readSafetensors},
-                                         {"index", readIndex},   {"onnx", readOnnx},
-                                         {"graph", readGraph},   {"cluster", readCluster}};
+    constexpr std::size_t kNetwork = std::size_t{128} << 20;
+    // The tables of ONNX operators are made by the first graph whose shapes are inferred.
+    static const std::string graph = [] {
+        using namespace test::onnx_text;
+        return model(node("Relu", {"x"}, {"y"}) + input("x", {1, 4}) + output("y"));
+    }();
+    static const std::vector<Target> all{
+        {"config", readConfig, R"({"model_type":"gpt2"})", kNetwork},
+        {"safetensors", readSafetensors, "{}", 0},
+        {"index", readIndex, "{}", 0},
+        {"onnx", readOnnx, graph, 0},
+        {"graph", readGraph, "{}", 0},
+        {"cluster", readCluster, "{}", 0},
+    };
     return all;
 }
 

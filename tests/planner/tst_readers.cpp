@@ -260,8 +260,6 @@ private slots:
             return std::any_of(graph->warnings.begin(), graph->warnings.end(),
                                [&](const std::string& text) { return text.find(part) != std::string::npos; });
         };
-        QVERIFY(hasWarning(*planner::openGraph("mistral-7b-v0.1"), "sliding_window"));
-        QVERIFY(!hasWarning(*planner::openGraph("qwen2.5-7b"), "sliding_window"));
         QVERIFY(hasWarning(*planner::openGraph("t5-base"), "in the decoder as in the encoder"));
         QVERIFY(hasWarning(read(R"({"model_type":"gemma3","text_config":{"num_hidden_layers":2}})"), "text part"));
         QVERIFY(hasWarning(read(R"({"model_type":"gpt2","reorder_and_upcast_attn":true})"), "reorder_and_upcast_attn"));
@@ -302,15 +300,6 @@ private slots:
         const double weights = static_cast<double>(graph->countParameters().active) - 32000.0 * 4096;
         const double attention = 32 * 4.0 * 4096 * 4096 * 4096;
         QVERIFY(std::abs(graph->flopsForward() / (2 * 4096 * weights + attention) - 1) < 1e-3);
-    }
-
-    void slidingWindowsBoundTheKeysOfTheirLayers() {
-        const auto graph = read(R"({"model_type":"gemma2","sliding_window":1024})", 4096);
-        QCOMPARE(qint64(findOperator(*graph, "layers.0.self_attn.v_proj").attention->keys), qint64(1024));
-        QCOMPARE(qint64(findOperator(*graph, "layers.1.self_attn.v_proj").attention->keys), qint64(4096));
-        QCOMPARE(findOperator(*graph, "layers.1.self_attn.v_proj").flopsForward -
-                     findOperator(*graph, "layers.0.self_attn.v_proj").flopsForward,
-                 4.0 * 4096 * 3072 * 8 * 256);
     }
 
     void imagesHaveOneLength() {

@@ -41,7 +41,7 @@ private slots:
         row("quantised", R"({"model_type": "llama", "quantization_config": {"quant_method": "gptq"}})",
             "quantization_config says that the weights are quantised");
         row("text part of no family", R"({"model_type": "llava", "text_config": {}})",
-            "text_config.model_type is missing");
+            "text_config has no model_type; it must name a family: gpt2");
         row("text part of unknown family", R"({"model_type": "llava", "text_config": {"model_type": "mamba"}})",
             "text_config.model_type is \"mamba\"");
         row("text part as text", R"({"model_type": "llava", "text_config": "llama"})", "text_config must be an object");

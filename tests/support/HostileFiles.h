@@ -143,7 +143,36 @@ inline std::vector<HostileFile> hostileOnnx() {
                 bytes = text(1, text(5, text(6, bytes)));
             return model(bytes);
         }(),
-        "is not an ONNX graph");
+        "graph: nothing in it is computed");
+    add(
+        "two million empty nodes",
+        [] {
+            std::string bytes;
+            for (int i = 0; i < (2 << 20); ++i)
+                bytes += std::string("\x0a\0", 2);
+            return model(bytes);
+        }(),
+        "graph: has more than 1048576 parts");
+    add("a node of 33 MiB", model(node("Relu", {"x"}, {"y"}, std::string(33U << 20, 'n')) + input("x", {1})),
+        "or more than 33554432 bytes beside");
+    add(
+        "a million empty attributes",
+        [] {
+            std::string bytes;
+            for (int i = 0; i < (1 << 20) + 1; ++i)
+                bytes += std::string("\x2a\0", 2);
+            return model(text(1, bytes));
+        }(),
+        "graph: has more than 1048576 parts");
+    add(
+        "a shape of a million axes",
+        [] {
+            std::string bytes;
+            for (int i = 0; i < (1 << 20) + 1; ++i)
+                bytes += std::string("\x0a\0", 2);
+            return model(node("Relu", {"x"}, {"y"}) + text(11, text(1, "x") + text(2, text(1, text(2, bytes)))));
+        }(),
+        "graph: has more than 1048576 parts");
     add("negative extent", withTensor(tensor("w", {-4, 8}, {})), "initializer w: dims");
     add("overflowing extents", withTensor(tensor("w", {1 << 30, 1 << 30, 1 << 30}, {})), "initializer w: dims");
     add("elements that do not fit", withTensor(tensor("w", {4, 8}, std::string(100, '\0'))),
@@ -236,11 +265,14 @@ inline std::vector<HostileFile> hostileGraphs() {
     return files;
 }
 
-inline std::vector<HostileFile> hostileFiles() {
-    std::vector<HostileFile> all;
-    for (auto& group : {hostileSafetensors(), hostileIndices(), hostileOnnx(), hostileGraphs()})
-        all.insert(all.end(), group.begin(), group.end());
-    return all;
+inline const std::vector<HostileFile>& hostileFiles() {
+    static const std::vector<HostileFile> made = [] {
+        std::vector<HostileFile> all;
+        for (auto& group : {hostileSafetensors(), hostileIndices(), hostileOnnx(), hostileGraphs()})
+            all.insert(all.end(), group.begin(), group.end());
+        return all;
+    }();
+    return made;
 }
 
 } // namespace shardscope::test

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <fcntl.h>
 #include <filesystem>
@@ -32,17 +33,54 @@ constexpr std::int64_t kMaximumFileBytes = 0x7fffffff; // protobuf's own limit; 
 constexpr std::uint32_t kLeftOnDisk = 4096;            // larger elements than this are not read
 constexpr std::int64_t kMaximumElements = std::int64_t{1} << 50;
 
-// Fields of onnx.proto on the way to the elements of an initialiser.
-constexpr std::uint32_t kModelGraph = 7;
-constexpr std::uint32_t kGraphInitializer = 5;
+// An empty part of two bytes becomes an object of a few hundred, a number of one byte eight.
+constexpr std::int64_t kMaximumParts = 1 << 20;
+constexpr std::int64_t kMaximumKeptBytes = 32 << 20;
+
 constexpr std::uint32_t kTensorRawData = 9;
 constexpr std::uint32_t kTensorFloatData = 4;
 constexpr std::uint32_t kTensorDoubleData = 10;
 
-enum class Message { Model, Graph, Tensor };
+enum class Message { Model, Graph, Initializer, Node, Attribute, Constant, Value, Type, TensorType, Shape };
 
-/// Copies a serialised graph without the elements of its large initialisers, which may be most of the file, and notes
-/// where they lie.
+/// Fields of onnx.proto. Kept are those that readers look at; inside messages that are listed every part is counted.
+struct Field {
+    Message inside;
+    std::uint32_t number;
+    std::optional<Message> message; ///< nothing: its content is not looked at
+    enum class Use { Keep, Empty, Drop } use = Use::Keep;
+};
+const std::array kFields{
+    Field{Message::Model, 6, {}, Field::Use::Drop},  // doc_string
+    Field{Message::Model, 7, Message::Graph},        //
+    Field{Message::Model, 14, {}, Field::Use::Drop}, // metadata_props
+    Field{Message::Model, 20, {}, Field::Use::Drop}, // training_info
+    Field{Message::Model, 25, {}, Field::Use::Drop}, // functions
+    Field{Message::Graph, 1, Message::Node},         //
+    Field{Message::Graph, 5, Message::Initializer},  //
+    Field{Message::Graph, 10, {}, Field::Use::Drop}, // doc_string
+    Field{Message::Graph, 11, Message::Value},       // input
+    Field{Message::Graph, 12, Message::Value},       // output
+    Field{Message::Graph, 13, {}, Field::Use::Drop}, // value_info: shapes are inferred
+    Field{Message::Graph, 14, {}, Field::Use::Drop}, // quantization_annotation
+    Field{Message::Graph, 16, {}, Field::Use::Drop}, // metadata_props
+    Field{Message::Node, 5, Message::Attribute},     //
+    Field{Message::Node, 6, {}, Field::Use::Drop},   // doc_string
+    Field{Message::Node, 9, {}, Field::Use::Drop},   // metadata_props
+    Field{Message::Attribute, 5, Message::Constant}, // t
+    // Subgraphs are not looked into, only that there is one.
+    Field{Message::Attribute, 6, {}, Field::Use::Empty},  // g
+    Field{Message::Attribute, 10, Message::Constant},     // tensors
+    Field{Message::Attribute, 11, {}, Field::Use::Empty}, // graphs
+    Field{Message::Attribute, 13, {}, Field::Use::Drop},  // doc_string
+    Field{Message::Value, 2, Message::Type},              //
+    Field{Message::Value, 3, {}, Field::Use::Drop},       // doc_string
+    Field{Message::Type, 1, Message::TensorType},         //
+    Field{Message::TensorType, 2, Message::Shape},        //
+};
+
+/// Copies a serialised graph without what nobody reads and without the elements of its large initialisers, which may be
+/// most of the file, and notes where they lie.
 class ElementFilter {
 public:
     explicit ElementFilter(CodedInputStream& input) : m_input(input) {}
@@ -50,11 +88,12 @@ public:
     /// False when the file is not well formed.
     bool filter(Message kind, std::string& out) {
         while (const std::uint32_t tag = m_input.ReadTag()) {
-            if (!copyField(kind, tag, out))
+            if (!copyField(kind, tag, out) || isTooLarge())
                 return false;
         }
         return m_input.ConsumedEntireMessage();
     }
+    bool isTooLarge() const { return m_parts > kMaximumParts || m_kept > kMaximumKeptBytes; }
     /// By the index of the initialiser.
     const std::unordered_map<std::size_t, OnnxData>& left() const { return m_left; }
 
@@ -67,6 +106,7 @@ private:
 
     bool copyField(Message kind, std::uint32_t tag, std::string& out) {
         const std::uint32_t field = tag >> 3;
+        m_kept += sizeof tag;
         switch (tag & 7) {
         case 0: {
             std::uint64_t value = 0;
@@ -95,25 +135,37 @@ private:
 
     bool copyLengthDelimited(Message kind, std::uint32_t tag, std::uint32_t field, std::string& out) {
         std::uint32_t length = 0;
-        if (!m_input.ReadVarint32(&length) || length > static_cast<std::uint32_t>(kMaximumFileBytes))
+        if (!m_input.ReadVarint32(&length) || length > static_cast<std::uint32_t>(kMaximumFileBytes) ||
+            static_cast<int>(length) > m_input.BytesUntilTotalBytesLimit())
             return false;
+        const auto* known = std::find_if(kFields.begin(), kFields.end(), [&](const Field& entry) {
+            return entry.inside == kind && entry.number == field;
+        });
+        const Field chosen = known != kFields.end() ? *known : Field{kind, field, {}};
+        ++m_parts;
+        if (chosen.use != Field::Use::Keep) {
+            if (chosen.use == Field::Use::Empty) {
+                append(out, tag);
+                append(out, 0);
+            }
+            return m_input.Skip(static_cast<int>(length));
+        }
         std::string content;
-        const bool isGraph = kind == Message::Model && field == kModelGraph;
-        const bool isInitializer = kind == Message::Graph && field == kGraphInitializer;
-        if (isGraph || isInitializer) {
+        if (chosen.message) {
             const auto limit = m_input.PushLimit(static_cast<int>(length));
-            const bool read =
-                filter(isGraph ? Message::Graph : Message::Tensor, content) && m_input.BytesUntilLimit() == 0;
+            const bool read = filter(*chosen.message, content) && m_input.BytesUntilLimit() == 0;
             m_input.PopLimit(limit);
             if (!read)
                 return false;
-            m_initializer += isInitializer ? 1 : 0;
-        } else if (kind == Message::Tensor && length > kLeftOnDisk &&
+            m_initializer += *chosen.message == Message::Initializer ? 1 : 0;
+        } else if (kind == Message::Initializer && length > kLeftOnDisk &&
                    (field == kTensorRawData || field == kTensorFloatData || field == kTensorDoubleData)) {
             m_left[m_initializer] = {{}, m_input.CurrentPosition(), length};
             return m_input.Skip(static_cast<int>(length));
-        } else if (!m_input.ReadString(&content, static_cast<int>(length))) {
-            return false;
+        } else {
+            m_kept += length;
+            if (isTooLarge() || !m_input.ReadString(&content, static_cast<int>(length)))
+                return false;
         }
         append(out, tag);
         append(out, static_cast<std::uint32_t>(content.size()));
@@ -122,6 +174,8 @@ private:
     }
 
     CodedInputStream& m_input;
+    std::int64_t m_parts = 0;
+    std::int64_t m_kept = 0;
     std::size_t m_initializer = 0;
     std::unordered_map<std::size_t, OnnxData> m_left;
 };
@@ -283,8 +337,11 @@ Result<OnnxFile> openOnnxFile(const std::string& path) {
     std::string text;
     OnnxFile file;
     file.path = path;
-    if (!filter.filter(Message::Model, text) || input.CurrentPosition() != opened->size() ||
-        !file.proto.ParseFromString(text))
+    const bool read = filter.filter(Message::Model, text);
+    if (filter.isTooLarge())
+        return badInput(fmt::format("{}: graph: has more than {} parts, or more than {} bytes beside its initializers",
+                                    path, kMaximumParts, kMaximumKeptBytes));
+    if (!read || input.CurrentPosition() != opened->size() || !file.proto.ParseFromString(text))
         return badInput(fmt::format("{}: is not an ONNX graph, or is cut off", path));
     if (!file.proto.has_graph() || file.proto.graph().node_size() == 0)
         return badInput(fmt::format("{}: graph: has no nodes", path));
