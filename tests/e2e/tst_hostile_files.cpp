@@ -105,7 +105,7 @@ private slots:
             {"a header of zeros", "x.safetensors", test::withHeader(R"({"a":)" + zeros + "]}"), "out of place"});
         std::string zero(std::size_t{80} << 20, '\0');
         zero[3] = 4; // a header of 64 MiB
-        expectRefusal({"a header of zero bytes", "x.safetensors", zero, "must begin with"});
+        expectRefusal({"a header of zero bytes", "x.safetensors", std::move(zero), "must begin with"});
     }
 
     void everyTruncationIsRefusedByTheProgram() {

@@ -345,6 +345,10 @@ Result<OnnxFile> openOnnxFile(const std::string& path) {
         return badInput(fmt::format("{}: is not an ONNX graph, or is cut off", path));
     if (!file.proto.has_graph() || file.proto.graph().node_size() == 0)
         return badInput(fmt::format("{}: graph: has no nodes", path));
+    if (file.proto.opset_import_size() == 0)
+        return badInput(fmt::format("{}: opset_import: is missing, so the file is cut off; every ONNX graph says the "
+                                    "version of its operators",
+                                    path));
     if (auto located = locateElements(file, filter); !located)
         return tl::unexpected(located.error());
     return file;
