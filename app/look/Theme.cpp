@@ -5,6 +5,11 @@
 #include <QFontDatabase>
 #include <QStyleFactory>
 
+// Resources of a static library are found only when somebody asks for them; outside any namespace.
+static void initializeResources() {
+    Q_INIT_RESOURCE(resources);
+}
+
 namespace shardscope::app {
 
 namespace {
@@ -52,6 +57,7 @@ QFont headingFont() {
 }
 
 Theme::Theme(QApplication& application) : m_application(application) {
+    initializeResources();
     m_systemIsDark = application.palette().color(QPalette::Window).lightness() < 128;
     application.setStyle(QStyleFactory::create(QStringLiteral("Fusion")));
     application.setFont(bodyFont());

@@ -61,6 +61,7 @@ void FrontierView::paintZones(QPainter& painter, const FrontierAxis& a, const Co
             painter.drawText(QRectF(left, plot.bottom() - 18, right - left, 16), Qt::AlignCenter, text);
     };
     label(smallest, tight, tr("safe"));
+    painter.setPen(colors.text);
     label(card, plot.right(), tr("beyond the %1").arg(m_picture.owner));
     painter.setPen(QPen(colors.limit, 1));
     painter.drawLine(QPointF(std::round(card) + 0.5, plot.top()), QPointF(std::round(card) + 0.5, plot.bottom()));

@@ -85,6 +85,7 @@ TrainCard::TrainCard(QWidget* parent)
     body()->addLayout(buttons);
     connect(m_start, &QPushButton::clicked, this, &TrainCard::start);
 
+    setProperty("overlay", true);
     auto* shadow = new QGraphicsDropShadowEffect(this);
     shadow->setBlurRadius(28);
     shadow->setOffset(0, 6);
