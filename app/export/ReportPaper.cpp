@@ -27,7 +27,7 @@ QFont headerFont() {
     return font;
 }
 
-constexpr int kWrapped = Qt::TextWordWrap | Qt::TextWrapAnywhere;
+constexpr int kWrapped = Qt::TextWordWrap;
 
 } // namespace
 

@@ -21,6 +21,9 @@ QString translate(const char* text) {
 
 const QString kSize = QStringLiteral("([0-9]+(?:\\.[0-9]+)?)\\s*(bytes|B|KiB|MiB|GiB|TiB|KB|MB|GB)");
 
+/// Three sizes rounded to hundredths of a GiB differ by so much from what they are of.
+constexpr std::int64_t kRounding = 16 * contract::kMiB;
+
 /// PyTorch rounds to two decimals in binary units, whatever it calls them.
 std::int64_t bytesOf(const QString& number, const QString& unit) {
     const double value = number.toDouble();
@@ -111,7 +114,8 @@ std::optional<std::int64_t> OomReport::outside() const {
 std::optional<std::int64_t> OomReport::others() const {
     if (!capacity || !free || !inUse)
         return std::nullopt;
-    return std::max<std::int64_t>(0, *capacity - *free - *inUse);
+    const std::int64_t rest = *capacity - *free - *inUse;
+    return rest > kRounding ? rest : 0;
 }
 
 std::optional<OomReport> parseOom(const QString& text) {

@@ -76,7 +76,6 @@ HelpPage::HelpPage(QWidget* parent)
     column->setContentsMargins(0, 0, 0, 0);
     column->addWidget(card);
     connect(m_tabs, &TabStrip::currentChanged, m_pages, &QStackedWidget::setCurrentIndex);
-    fill();
 }
 
 void HelpPage::fill() {
@@ -99,7 +98,8 @@ void HelpPage::setKeys(const std::vector<KeyLine>& lines) {
         }
         m_keys += QStringLiteral("| %1 | %2 |\n").arg(line.name, line.keys);
     }
-    fill();
+    if (isVisible())
+        fill();
 }
 
 void HelpPage::showTopic(int topic) {
@@ -126,8 +126,20 @@ void HelpPage::keyPressEvent(QKeyEvent* event) {
 void HelpPage::changeEvent(QEvent* event) {
     QWidget::changeEvent(event);
     // Colours of headings and tables are fixed when the text is read.
-    if (event->type() == QEvent::PaletteChange)
+    if (event->type() == QEvent::PaletteChange && isVisible())
         fill();
+}
+
+void HelpPage::showEvent(QShowEvent* event) {
+    QWidget::showEvent(event);
+    fill();
+}
+
+void HelpPage::hideEvent(QHideEvent* event) {
+    QWidget::hideEvent(event);
+    // A text that nobody reads would be laid out anew with every change of the lightness.
+    for (QTextBrowser* text : m_texts)
+        text->clear();
 }
 
 } // namespace shardscope::app

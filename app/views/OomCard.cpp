@@ -20,6 +20,8 @@ OomCard::OomCard(QWidget* parent)
     m_headline->setWordWrap(true);
     m_request->setWordWrap(true);
     m_reserve->setObjectName("primary");
+    m_reserve->setAccessibleName(tr("Plan with more in reserve"));
+    m_capacity->setAccessibleName(tr("Plan for devices of this size"));
     m_grid->setHorizontalSpacing(14);
     m_grid->setVerticalSpacing(3);
     m_grid->setColumnStretch(0, 1);

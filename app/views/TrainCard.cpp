@@ -31,6 +31,7 @@ TrainCard::TrainCard(QWidget* parent)
     m_every->setRange(1, 1'000'000);
     m_start->setObjectName("primary");
     m_start->setMinimumHeight(30);
+    m_start->setAccessibleName(tr("Start the run"));
 
     auto* grid = new QGridLayout;
     grid->setVerticalSpacing(7);

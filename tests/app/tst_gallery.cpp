@@ -282,9 +282,15 @@ private Q_SLOTS:
         faults += shoot("plan-plans");
         tabs().showTab(PlanTabs::DifferenceTab);
         QTRY_VERIFY_WITH_TIMEOUT(tabs().waterfall().comparison(), 60000);
+        report(faults + shoot("plan-difference"));
+    }
+    void selecting() {
+        QStringList faults;
+        QVERIFY(open("gpt2-xl", "8x-titan-pcie3", 16 * contract::kGiB, false));
+        QVERIFY(simulated());
         document().select({9});
         QTest::qWait(300);
-        faults += shoot("plan-difference-selected");
+        faults += shoot("plan-selected");
         m_window->planPage().showTableTwin(true);
         document().select({9, 10, 11, 12, 40});
         faults += shoot("plan-table-several");

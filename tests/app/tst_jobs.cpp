@@ -87,6 +87,11 @@ private:
         settings.runDirectory = path(folder);
         return settings;
     }
+    /// The fake trainer reads no plan.
+    void train(const TrainSettings& chosen) {
+        const contract::Plan nothing;
+        m_window->trainer().start(nothing, chosen);
+    }
     QPushButton* button(const QString& text) {
         for (auto* candidate : m_window->findChildren<QPushButton*>())
             if (candidate->isVisible() && candidate->text().contains(text))
@@ -220,6 +225,7 @@ private Q_SLOTS:
     void everyInteractiveWidgetHasAName() {
         QVERIFY(open());
         int checked = 0;
+        QStringList nameless;
         for (const QWidget* widget : m_window->findChildren<QWidget*>()) {
             const QWidget* parent = widget->parentWidget();
             const bool isPart = widget->objectName().startsWith("qt_") || widget->inherits("QScrollBar") ||
@@ -231,11 +237,12 @@ private Q_SLOTS:
                 continue;
             ++checked;
             const QString text = widget->property("text").toString();
-            QVERIFY2(!widget->accessibleName().isEmpty() || !text.isEmpty(),
-                     qPrintable(QStringLiteral("%1 in %2")
-                                    .arg(widget->metaObject()->className(),
-                                         parent ? parent->metaObject()->className() : "nothing")));
+            if (widget->accessibleName().isEmpty() && text.isEmpty())
+                nameless << QStringLiteral("%1 in %2")
+                                .arg(widget->metaObject()->className(),
+                                     parent ? parent->metaObject()->className() : "nothing");
         }
+        QVERIFY2(nameless.isEmpty(), qPrintable(nameless.join(", ")));
         QVERIFY2(checked > 50, qPrintable(QString::number(checked)));
     }
     void clickingAPointOfTheFrontierGoesThere() {
@@ -373,7 +380,7 @@ private Q_SLOTS:
     }
     void closingAsksWhenARunGoesOn() {
         m_window->trainer().setProgram(m_fake);
-        m_window->trainer().start({}, settings("stall", "asks"));
+        train(settings("stall", "asks"));
         QTRY_VERIFY_WITH_TIMEOUT(!m_window->trainer().record().steps().empty(), 20000);
         m_window->close();
         QVERIFY(m_window->isVisible());
@@ -384,7 +391,7 @@ private Q_SLOTS:
     }
     void aRunOutlivesTheWindowAndIsAttachedAgain() {
         m_window->trainer().setProgram(m_fake);
-        m_window->trainer().start({}, settings("stall-to-file", "outlives"));
+        train(settings("stall-to-file", "outlives"));
         QTRY_VERIFY_WITH_TIMEOUT(!m_window->trainer().record().steps().empty(), 20000);
         const auto pid = static_cast<pid_t>(m_window->trainer().record().hello()->pid);
         m_window->close();
@@ -414,25 +421,24 @@ private Q_SLOTS:
         QFETCH(QString, behaviour);
         QFETCH(QString, words);
         m_window->trainer().setProgram(m_fake);
-        m_window->trainer().start({}, settings(behaviour, behaviour));
+        train(settings(behaviour, behaviour));
         QTRY_COMPARE_WITH_TIMEOUT(m_window->trainer().state(), Trainer::State::Ended, 20000);
         QTRY_VERIFY2(m_window->messages().text().contains(words), qPrintable(m_window->messages().text()));
         m_window->trainer().setProgram(path("missing/shardscope-train"));
-        m_window->trainer().start({}, settings("normal", "missing"));
+        train(settings("normal", "missing"));
         QTRY_VERIFY_WITH_TIMEOUT(m_window->messages().text().contains("missing/shardscope-train"), 20000);
     }
     void anOutOfMemoryRunOffersMoreReserve() {
         QVERIFY(open("demo-small", "local"));
         m_window->trainer().setProgram(m_fake);
-        m_window->trainer().start({}, settings("crash", "oom-run"));
+        train(settings("crash", "oom-run"));
         QTRY_COMPARE_WITH_TIMEOUT(m_window->trainer().state(), Trainer::State::Ended, 20000);
         QTRY_VERIFY(button("more in reserve"));
         const std::int64_t before = document().choices().cluster.reserveBytes();
         QTest::mouseClick(button("more in reserve"), Qt::LeftButton);
         QVERIFY(document().choices().cluster.reserveBytes() > before);
         QVERIFY(settle());
-        QCOMPARE(document().answer()->plan->ledger[contract::Category::Context] +
-                     document().answer()->plan->ledger[contract::Category::Collective],
+        QCOMPARE(document().answer()->plan->ledger[contract::Category::Context],
                  document().choices().cluster.reserveBytes());
         document().undoStack().undo();
         QCOMPARE(document().choices().cluster.reserveBytes(), before);

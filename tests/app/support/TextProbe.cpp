@@ -162,6 +162,8 @@ private:
                               [&bounds](const PaintedText& text) { return bounds.intersects(text.visible()); });
                 return;
             }
+        // Most of what is filled is a rectangle, and its bounds say all.
+        const bool isBox = path.elementCount() <= 5;
         for (PaintedText& text : m_texts) {
             const QRectF visible = text.visible();
             if (!bounds.intersects(visible))
@@ -172,7 +174,7 @@ private:
                 for (int row = 0; row < kRows; ++row) {
                     const QPointF point(visible.left() + (column + 0.5) / kColumns * visible.width(),
                                         visible.top() + (row + 0.5) / kRows * visible.height());
-                    under += bounds.contains(point) && mapped.contains(point) ? 1 : 0;
+                    under += bounds.contains(point) && (isBox || mapped.contains(point)) ? 1 : 0;
                 }
             text.hidden = std::max(text.hidden, under / static_cast<double>(kColumns * kRows));
         }
