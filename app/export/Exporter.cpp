@@ -108,7 +108,9 @@ contract::Result<QStringList> exportPictures(const ExportRequest& request) {
 
     window.show();
     const auto saveWindow = [&](const QString& name) {
-        QApplication::processEvents();
+        // Layouts answer to layouts: a few turns until nothing moves.
+        for (int turn = 0; turn < 4; ++turn)
+            QApplication::processEvents();
         QImage whole(window.size() * kScale, QImage::Format_RGB32);
         whole.setDevicePixelRatio(kScale);
         window.render(&whole);
@@ -118,7 +120,10 @@ contract::Result<QStringList> exportPictures(const ExportRequest& request) {
         return tl::unexpected(unwritable);
     if (record) {
         window.trainer().attach(request.runDirectory);
-        waitUntil(window, [&] { return !window.trainer().record().steps().empty(); });
+        // An ended run is one when its file has been read twice without news; one that goes on is shown as it is.
+        QElapsedTimer attached;
+        attached.start();
+        waitUntil(window, [&] { return !window.trainer().isActive() || attached.elapsed() > 1000; });
         window.showMode(1);
         if (!saveWindow(QStringLiteral("run.png")))
             return tl::unexpected(unwritable);

@@ -135,7 +135,7 @@ QTableView { background: @card; color: @text; border: none; gridline-color: @gri
 QTableView::item { padding: 0 6px; border-bottom: 1px solid @grid; }
 QTableView::item:selected { background: @wash; color: @text; }
 QHeaderView { background: @card; }
-QHeaderView::section { background: @card; color: @secondary; border: none; border-bottom: 1px solid @line; padding: 3px 9px; font-size: 11px; }
+QHeaderView::section { background: @card; color: @secondary; border: none; border-bottom: 1px solid @line; padding: 3px 6px; font-size: 11px; }
 QTableCornerButton::section { background: @card; border: none; }
 QPlainTextEdit, QListView { background: @card; color: @text; border: none; font-size: 12px; selection-background-color: @wash; selection-color: @text; }
 

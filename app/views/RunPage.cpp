@@ -68,9 +68,8 @@ RunPage::RunPage(Trainer& trainer, QWidget* parent)
 
     auto* workers = new Card(tr("Workers"), this);
     auto* workersView = new DataTable(m_workers, kSortRole, tr("Workers"), workers);
-    workersView->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
-    workersView->horizontalHeader()->setSectionResizeMode(WorkersTable::DeviceColumn, QHeaderView::Stretch);
-    workersView->horizontalHeader()->setMinimumSectionSize(44);
+    workersView->horizontalHeader()->setSectionResizeMode(WorkersTable::Pid, QHeaderView::ResizeToContents);
+    workersView->horizontalHeader()->setMinimumSectionSize(66);
     workers->body()->addWidget(workersView);
     auto* log = new Card(tr("Log"), this);
     auto* filter = new QLineEdit(log);
@@ -83,6 +82,7 @@ RunPage::RunPage(Trainer& trainer, QWidget* parent)
     m_logView = new DataTable(m_log, kSortRole, tr("Log"), log);
     m_logView->horizontalHeader()->setSectionResizeMode(QHeaderView::Fixed);
     m_logView->horizontalHeader()->setSectionResizeMode(LogTable::Text, QHeaderView::Stretch);
+    m_logView->horizontalHeader()->setMinimumSectionSize(56);
     m_logView->setColumnWidth(LogTable::Time, 64);
     m_logView->setColumnWidth(LogTable::Who, 62);
     m_logView->setColumnWidth(LogTable::Level, 62);

@@ -6,6 +6,7 @@
 #include <QAbstractScrollArea>
 #include <QFontMetricsF>
 #include <QGraphicsEffect>
+#include <QHeaderView>
 #include <QLineEdit>
 #include <QLineF>
 #include <QPaintDevice>
@@ -69,6 +70,12 @@ public:
         if (item.text().trimmed().isEmpty() || painter()->opacity() < 0.05)
             return;
         const QFontMetricsF metrics(item.font());
+        // Selected words are drawn first, and then the others with those words cut out.
+        if (painter()->hasClipping()) {
+            const QRect box = metrics.tightBoundingRect(item.text()).translated(at).toAlignedRect();
+            if ((painter()->clipRegion() & box.adjusted(1, 1, -1, -1)).isEmpty())
+                return;
+        }
         const QTransform& map = state->transform();
         PaintedText text;
         text.text = item.text();
@@ -251,8 +258,13 @@ std::vector<Scrolled> scrolledAreas(const QWidget& widget) {
         if (!area->isVisible())
             continue;
         const QWidget* viewport = area->viewport();
+        // The header of a table moves with the table's own bars.
+        const auto* table = qobject_cast<const QHeaderView*>(area)
+                                ? qobject_cast<const QAbstractScrollArea*>(area->parentWidget())
+                                : nullptr;
+        const QAbstractScrollArea* moved = table ? table : area;
         areas.push_back({QRectF(QPointF(viewport->mapTo(&widget, QPoint(0, 0))), QSizeF(viewport->size())),
-                         area->horizontalScrollBar()->isVisible(), area->verticalScrollBar()->isVisible()});
+                         moved->horizontalScrollBar()->isVisible(), moved->verticalScrollBar()->isVisible()});
     }
     // A field scrolls with its cursor.
     for (const auto* field : widget.findChildren<QLineEdit*>())
@@ -387,7 +399,9 @@ QStringList textFaults(QWidget& widget) {
                 faults << QStringLiteral("struck: \"%1\" %2 by %3").arg(text.text, where(text.box), line.color.name());
                 break;
             }
-        for (const QColor& ground : grounds)
+        // What is scrolled half out of sight lies beside a scroll bar.
+        const bool isScrolledOut = text.visible().width() < 0.6 * text.box.width();
+        for (const QColor& ground : isScrolledOut ? std::vector<QColor>() : grounds)
             if (const double ratio = app::contrastRatio(text.color, ground); ratio < (text.isLarge ? 3 : 4.5)) {
                 faults << QStringLiteral("low contrast: \"%1\" %2, %3 on %4, %5")
                               .arg(text.text, where(text.box), text.color.name(), ground.name())
