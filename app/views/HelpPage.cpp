@@ -26,6 +26,12 @@ QString resourceText(const QString& name) {
     return file.open(QIODevice::ReadOnly) ? QString::fromUtf8(file.readAll()) : QString();
 }
 
+QString markdownOf(int topic, const QString& keys) {
+    return topic == HelpPage::Keys
+               ? keys
+               : resourceText(topic == HelpPage::Using ? QStringLiteral("using.md") : QStringLiteral("words.md"));
+}
+
 /// Markdown tables have no grid of their own; a little room between cells reads better than lines.
 void loosenTables(QTextDocument& document) {
     for (QTextFrame* frame : document.rootFrame()->childFrames())
@@ -75,17 +81,21 @@ HelpPage::HelpPage(QWidget* parent)
     auto* column = new QVBoxLayout(this);
     column->setContentsMargins(0, 0, 0, 0);
     column->addWidget(card);
-    connect(m_tabs, &TabStrip::currentChanged, m_pages, &QStackedWidget::setCurrentIndex);
+    connect(m_tabs, &TabStrip::currentChanged, this, [this](int index) {
+        m_pages->setCurrentIndex(index);
+        if (isVisible())
+            fill();
+    });
 }
 
 void HelpPage::fill() {
-    const QString texts[Published] = {resourceText(QStringLiteral("using.md")), m_keys,
-                                      resourceText(QStringLiteral("words.md"))};
-    for (int i = 0; i < Published; ++i) {
-        m_texts[i]->document()->setDefaultFont(bodyFont());
-        m_texts[i]->setMarkdown(texts[i]);
-        loosenTables(*m_texts[i]->document());
-    }
+    // Only what is read: laying out a long text takes a while.
+    const int shown = topic();
+    if (shown >= Published)
+        return;
+    m_texts[shown]->document()->setDefaultFont(bodyFont());
+    m_texts[shown]->setMarkdown(markdownOf(shown, m_keys));
+    loosenTables(*m_texts[shown]->document());
 }
 
 void HelpPage::setKeys(const std::vector<KeyLine>& lines) {
@@ -113,7 +123,11 @@ int HelpPage::topic() const {
 }
 
 QString HelpPage::text(int topic) const {
-    return topic >= 0 && topic < Published ? m_texts[topic]->toPlainText() : QString();
+    if (topic < 0 || topic >= Published)
+        return {};
+    QTextDocument document;
+    document.setMarkdown(markdownOf(topic, m_keys));
+    return document.toPlainText();
 }
 
 void HelpPage::keyPressEvent(QKeyEvent* event) {
