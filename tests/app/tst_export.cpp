@@ -220,9 +220,8 @@ private Q_SLOTS:
         process.start(reader, {"-layout", file, "-"});
         QVERIFY(process.waitForFinished(20000));
         const QString text = QString::fromUtf8(process.readAllStandardOutput());
-        for (const char* part :
-             {"GPT-2", "TITAN", "Setup", "Memory", "optimizer", "Why the costliest", "FSDP", "The plan",
-              "shardscope-plan solve gpt2 --cluster 8x-titan-pcie3 --memory 4GiB", "tokens/s"})
+        for (const char* part : {"TITAN", "Setup", "Memory", "optimizer", "Why the costliest", "FSDP", "The plan",
+                                 "shardscope-plan solve gpt2 --cluster 8x-titan-pcie3 --memory 4GiB", "tokens/s"})
             QVERIFY2(text.contains(part), part);
     }
     void everythingGoesIntoAFolder() {
