@@ -70,6 +70,7 @@ int main(int argc, char** argv) {
     shardscope::app::MainWindow window(theme);
     window.setAutosavePath(QStandardPaths::writableLocation(QStandardPaths::AppLocalDataLocation) +
                            QStringLiteral("/last.shardscope"));
+    window.restoreSettings();
     window.show();
     const auto opened = shardscope::app::openAtStart(window, QString::fromStdString(arguments.source),
                                                      QString::fromStdString(arguments.cluster),

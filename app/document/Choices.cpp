@@ -31,6 +31,13 @@ contract::Result<planner::PlanRequest> Choices::request() const {
     return request;
 }
 
+void Choices::teachCluster() {
+    if (extraReserveBytes > 0)
+        cluster.reserve.push_back({"seen beyond the plan", extraReserveBytes, "measured"});
+    if (deviceBytes > 0)
+        cluster.device.memoryBytes = deviceBytes;
+}
+
 bool Choices::asksTheSame(const Choices& o) const {
     return graph == o.graph && cluster == o.cluster && sequence == o.sequence && precision == o.precision &&
            microBatch == o.microBatch && accumulate == o.accumulate && globalBatch == o.globalBatch &&

@@ -34,6 +34,12 @@ struct Choices {
     std::vector<planner::Pin> pins;
     std::vector<planner::RecomputePin> recomputePins;
     std::int64_t budgetBytes = 0; ///< 0: the whole card
+    /// What a run or an out-of-memory message taught about the devices; already part of `cluster`.
+    std::int64_t extraReserveBytes = 0;
+    std::int64_t deviceBytes = 0; ///< 0: as the cluster says
+
+    /// Puts the two above into a cluster as it was opened.
+    void teachCluster();
 
     bool isComplete() const { return graph != nullptr && cluster.devices() > 0; }
     std::int64_t cardBytes() const { return cluster.device.memoryBytes; }

@@ -105,22 +105,23 @@ void Document::setDragging(bool dragging) {
         m_planning->ask(m_choices, false);
 }
 
-void Document::openLater(const std::function<contract::Result<Choices>(const Choices&)>& opener, const QString& text,
-                         bool isFresh, const QString& sessionPath) {
-    m_opener.submit([this, opener, text, isFresh, sessionPath, choices = m_choices](const std::stop_token& stop) {
-        auto result = std::make_shared<contract::Result<Choices>>(opener(*choices));
+void Document::openLater(const std::function<contract::Result<Opened>(const Choices&)>& opener) {
+    m_opener.submit([this, opener, choices = m_choices](const std::stop_token& stop) {
+        auto result = std::make_shared<contract::Result<Opened>>(opener(*choices));
         if (stop.stop_requested())
             return;
-        const auto deliver = [this, result, text, isFresh, sessionPath] {
+        const auto deliver = [this, result] {
             if (!*result) {
                 Q_EMIT openFailed(QString::fromStdString(result->error().message));
                 return;
             }
-            if (isFresh || !isOpen()) {
-                replaceChoices(std::move(**result), sessionPath);
+            Opened& found = **result;
+            if (found.isFresh || !isOpen()) {
+                replaceChoices(std::move(found.choices), found.sessionPath);
                 return;
             }
-            m_undo.push(new ChoicesCommand(*this, m_choices, std::make_shared<Choices>(std::move(**result)), text, 0));
+            m_undo.push(new ChoicesCommand(*this, m_choices, std::make_shared<Choices>(std::move(found.choices)),
+                                           found.text, 0));
             Q_EMIT opened();
         };
         QMetaObject::invokeMethod(this, deliver, Qt::QueuedConnection);
@@ -179,77 +180,84 @@ contract::Result<Choices> withCluster(Choices choices, const std::string& argume
     choices.clusterArgument = argument;
     choices.devices.clear();
     choices.budgetBytes = 0;
+    choices.extraReserveBytes = 0;
+    choices.deviceBytes = 0;
     return choices;
 }
 
 } // namespace
 
 void Document::openGraph(const QString& argument) {
-    openLater([argument = argument.toStdString()](const Choices& now) { return withGraph(now, argument); },
-              tr("Open %1").arg(argument), false);
+    openLater([argument](const Choices& now) -> contract::Result<Opened> {
+        auto choices = withGraph(now, argument.toStdString());
+        if (!choices)
+            return tl::unexpected(choices.error());
+        return Opened{std::move(*choices), tr("Open %1").arg(argument), false};
+    });
 }
 
 void Document::openCluster(const QString& argument) {
-    openLater([argument = argument.toStdString()](const Choices& now) { return withCluster(now, argument); },
-              tr("Cluster %1").arg(argument), false);
+    openLater([argument](const Choices& now) -> contract::Result<Opened> {
+        auto choices = withCluster(now, argument.toStdString());
+        if (!choices)
+            return tl::unexpected(choices.error());
+        return Opened{std::move(*choices), tr("Cluster %1").arg(argument), false};
+    });
 }
 
+namespace {
+
+contract::Result<Choices> choicesOfSession(const std::string& file) {
+    const auto text = contract::readTextFile(file);
+    if (!text)
+        return tl::unexpected(text.error());
+    auto choices = parseSession(*text, file);
+    return choices ? openChoices(std::move(*choices)) : choices;
+}
+
+} // namespace
+
 void Document::openPath(const QString& path) {
-    const std::string file = path.toStdString();
-    const auto kind = kindOfFile(file);
-    if (!kind) {
-        Q_EMIT openFailed(QString::fromStdString(kind.error().message));
-        return;
-    }
-    switch (*kind) {
-    case FileKind::Session:
-        openLater(
-            [file](const Choices&) -> contract::Result<Choices> {
-                const auto text = contract::readTextFile(file);
-                if (!text)
-                    return tl::unexpected(text.error());
-                auto choices = parseSession(*text, file);
-                return choices ? openChoices(std::move(*choices)) : choices;
-            },
-            tr("Open session"), true, path);
-        return;
-    case FileKind::Plan:
-        openLater([file](const Choices&) { return choicesOfPlan(file); }, tr("Open plan"), true);
-        return;
-    case FileKind::Cluster:
-        openCluster(path);
-        return;
-    case FileKind::Graph:
-        openGraph(path);
-        return;
-    }
+    openLater([path](const Choices& now) -> contract::Result<Opened> {
+        const std::string file = path.toStdString();
+        const auto kind = kindOfFile(file);
+        if (!kind)
+            return tl::unexpected(kind.error());
+        auto choices = *kind == FileKind::Session   ? choicesOfSession(file)
+                       : *kind == FileKind::Plan    ? choicesOfPlan(file)
+                       : *kind == FileKind::Cluster ? withCluster(now, file)
+                                                    : withGraph(now, file);
+        if (!choices)
+            return tl::unexpected(choices.error());
+        const bool isFresh = *kind == FileKind::Session || *kind == FileKind::Plan;
+        return Opened{std::move(*choices), tr("Open %1").arg(QFileInfo(path).fileName()), isFresh,
+                      *kind == FileKind::Session ? path : QString()};
+    });
 }
 
 void Document::open(const QString& graph, const QString& cluster, std::int64_t budgetBytes,
                     std::int64_t samplesPerDevice) {
-    openLater(
-        [graph = graph.toStdString(), cluster = cluster.toStdString(), budgetBytes, samplesPerDevice](const Choices&) {
-            Choices fresh;
-            fresh.graphArgument = graph;
-            fresh.clusterArgument = cluster;
-            fresh.budgetBytes = budgetBytes;
-            auto opened = openChoices(std::move(fresh));
-            return opened && samplesPerDevice > 0
-                       ? contract::Result<Choices>(withBatch(std::move(*opened), samplesPerDevice))
-                       : opened;
-        },
-        tr("Open"), true);
+    openLater([graph, cluster, budgetBytes, samplesPerDevice](const Choices&) -> contract::Result<Opened> {
+        Choices fresh;
+        fresh.graphArgument = graph.toStdString();
+        fresh.clusterArgument = cluster.toStdString();
+        fresh.budgetBytes = budgetBytes;
+        auto choices = openChoices(std::move(fresh));
+        if (!choices)
+            return tl::unexpected(choices.error());
+        return Opened{samplesPerDevice > 0 ? withBatch(std::move(*choices), samplesPerDevice) : std::move(*choices),
+                      tr("Open")};
+    });
 }
 
 void Document::replanForThisMachine() {
-    openLater(
-        [](const Choices& now) -> contract::Result<Choices> {
-            auto local = withCluster(now, "local");
-            return local && local->globalBatch == 0
-                       ? contract::Result<Choices>(withBatch(std::move(*local), kSamplesPerCore))
-                       : local;
-        },
-        tr("Plan for this machine"), false);
+    openLater([](const Choices& now) -> contract::Result<Opened> {
+        auto local = withCluster(now, "local");
+        if (!local)
+            return tl::unexpected(local.error());
+        return Opened{local->globalBatch == 0 ? withBatch(std::move(*local), kSamplesPerCore) : std::move(*local),
+                      tr("Plan for this machine"), false};
+    });
 }
 
 bool Document::saveSession(const QString& path) {
@@ -303,6 +311,29 @@ bool Document::isSelectionPinned() const {
         const std::string& name = m_choices->graph->operators[static_cast<std::size_t>(op)].name;
         return std::any_of(m_choices->pins.begin(), m_choices->pins.end(),
                            [&](const planner::Pin& pin) { return matchesGlob(pin.pattern, name); });
+    });
+}
+
+void Document::reserveMore(std::int64_t bytes) {
+    if (!isOpen() || bytes <= 0)
+        return;
+    change(tr("Reserve %1 more").arg(bytesText(bytes)), [bytes](Choices& choices) {
+        // One line for all that was seen, however often.
+        std::erase_if(choices.cluster.reserve, [&](const contract::ReserveLine& line) {
+            return line.bytes == choices.extraReserveBytes && line.source == "measured" &&
+                   line.what == "seen beyond the plan";
+        });
+        choices.extraReserveBytes += bytes;
+        choices.teachCluster();
+    });
+}
+
+void Document::setDeviceBytes(std::int64_t bytes) {
+    if (!isOpen() || bytes <= 0)
+        return;
+    change(tr("Devices of %1").arg(bytesText(bytes)), [bytes](Choices& choices) {
+        choices.deviceBytes = bytes;
+        choices.cluster.device.memoryBytes = bytes;
     });
 }
 

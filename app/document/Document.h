@@ -69,6 +69,10 @@ public:
     void placeSelection(const contract::Placement& placement);
     void unpinSelection();
     bool isSelectionPinned() const;
+    /// Plans with more memory set aside than the cluster says; undone like any choice.
+    void reserveMore(std::int64_t bytes);
+    /// Plans for devices of another size than the cluster says.
+    void setDeviceBytes(std::int64_t bytes);
     /// Makes the change that a remedy of the current answer proposes.
     void applyRemedy(int index);
     void savePlan();
@@ -88,8 +92,14 @@ Q_SIGNALS:
 private:
     friend class ChoicesCommand;
     void apply(const ChoicesPointer& choices);
-    void openLater(const std::function<contract::Result<Choices>(const Choices&)>& opener, const QString& text,
-                   bool isFresh, const QString& sessionPath = {});
+    /// What a thread opened.
+    struct Opened {
+        Choices choices;
+        QString text;        ///< names the undo step
+        bool isFresh = true; ///< replaces everything instead of being a step
+        QString sessionPath{};
+    };
+    void openLater(const std::function<contract::Result<Opened>(const Choices&)>& opener);
 
     ChoicesPointer m_choices;
     QUndoStack m_undo;

@@ -39,6 +39,10 @@ std::string formatSession(const Choices& choices) {
     training["shard"] = choices.allowShard;
     json["training"] = training;
     json["budget_bytes"] = choices.budgetBytes;
+    if (choices.extraReserveBytes > 0)
+        json["extra_reserve_bytes"] = choices.extraReserveBytes;
+    if (choices.deviceBytes > 0)
+        json["device_bytes"] = choices.deviceBytes;
     json["pins"] = contract::OrderedJson::array();
     for (const planner::Pin& pin : choices.pins)
         json["pins"].push_back({{"operators", pin.pattern}, {"placement", contract::formatPlacement(pin.placement)}});
@@ -82,6 +86,10 @@ contract::Result<Choices> parseSession(std::string_view text, std::string_view f
     choices.allowKeep = training.at("keep").boolean();
     choices.allowShard = training.at("shard").boolean();
     choices.budgetBytes = root.at("budget_bytes").integer();
+    if (const auto extra = root.find("extra_reserve_bytes"))
+        choices.extraReserveBytes = extra->integer();
+    if (const auto device = root.find("device_bytes"))
+        choices.deviceBytes = device->integer();
     const auto pins = root.at("pins");
     const std::size_t count = pins.arraySize(100'000);
     for (std::size_t i = 0; i < count && !root.failed(); ++i) {
@@ -111,6 +119,7 @@ contract::Result<Choices> openChoices(Choices choices) {
         return tl::unexpected(cluster.error());
     choices.graph = *graph;
     choices.cluster = *cluster;
+    choices.teachCluster();
     return choices;
 }
 

@@ -3,12 +3,11 @@
 
 #include "app/look/Theme.h"
 #include "app/run/RunRecord.h"
-#include "app/views/FrontierView.h"
-#include "app/views/LossChart.h"
 #include "app/views/MessageStrip.h"
-#include "app/views/OperatorMap.h"
 #include "app/views/PlanPage.h"
-#include "app/views/RunPage.h"
+#include "app/views/PlanTabs.h"
+#include "app/views/TimelineView.h"
+#include "app/views/WaterfallView.h"
 #include "app/window/MainWindow.h"
 #include "app/work/Planning.h"
 
@@ -19,6 +18,8 @@
 #include <QPainter>
 #include <QTimer>
 
+#include <algorithm>
+
 namespace shardscope::app {
 
 namespace {
@@ -28,16 +29,6 @@ constexpr int kPatienceMilliseconds = 180'000;
 constexpr int kProofMilliseconds = 30'000;
 /// Pictures are for paper and screens of twice the density.
 constexpr double kScale = 2;
-
-QImage picture(QWidget& widget, const QSize& size) {
-    widget.setFixedSize(size);
-    widget.ensurePolished();
-    QImage image(size * kScale, QImage::Format_RGB32);
-    image.setDevicePixelRatio(kScale);
-    image.fill(colorsOf(&widget).card);
-    widget.render(&image);
-    return image;
-}
 
 /// Runs the event loop until `isDone`, an error is shown, or patience ends.
 template<typename Done> bool waitUntil(MainWindow& window, Done isDone) {
@@ -84,10 +75,25 @@ contract::Result<QStringList> exportPictures(const ExportRequest& request) {
     if (!answer->plan->feasible)
         return contract::failure(contract::ErrorKind::Infeasible,
                                  "no plan fits the budget of " + request.source.toStdString());
+    PlanTabs& tabs = window.planPage().tabs();
+    tabs.showTab(PlanTabs::DifferenceTab);
+    const auto hasOther = [&tabs] {
+        const auto& rows = tabs.plansTable().rows();
+        return std::any_of(rows.begin() + std::min<std::ptrdiff_t>(1, std::ssize(rows)), rows.end(),
+                           [](const PlansTable::Row& row) { return row.plan != nullptr; });
+    };
     waitUntil(window, [&] {
+        const auto& difference = tabs.waterfall().comparison();
         return window.document().surroundings() && window.document().surroundings()->isFinal &&
-               window.document().comparison();
+               window.document().comparison() &&
+               (!hasOther() || (difference && difference->a == window.document().answer()->plan));
     });
+    tabs.showTab(PlanTabs::TimelineTab);
+    waitUntil(window, [&] {
+        const auto& step = tabs.timeline().picture();
+        return step && step->plan == window.document().answer()->plan;
+    });
+    ExportContent content = window.exportContent();
 
     QStringList written;
     const auto save = [&](const QImage& image, const QString& name) {
@@ -101,31 +107,41 @@ contract::Result<QStringList> exportPictures(const ExportRequest& request) {
                                      "cannot write pictures into " + request.directory.toStdString()};
 
     window.show();
-    QApplication::processEvents();
-    QImage whole(window.size() * kScale, QImage::Format_RGB32);
-    whole.setDevicePixelRatio(kScale);
-    window.render(&whole);
-    if (!save(whole, QStringLiteral("window.png")))
+    const auto saveWindow = [&](const QString& name) {
+        // Layouts answer to layouts: a few turns until nothing moves.
+        for (int turn = 0; turn < 4; ++turn)
+            QApplication::processEvents();
+        QImage whole(window.size() * kScale, QImage::Format_RGB32);
+        whole.setDevicePixelRatio(kScale);
+        window.render(&whole);
+        return save(whole, name);
+    };
+    if (!saveWindow(QStringLiteral("window.png")))
         return tl::unexpected(unwritable);
-    OperatorMap map;
-    map.setRows(mapRows(*answer->plan), answer->plan->peakOperator);
-    if (!save(picture(map, {1100, 380}), QStringLiteral("map.png")))
-        return tl::unexpected(unwritable);
-    FrontierView frontier;
-    frontier.setPicture(window.planPage().frontier().picture());
-    if (!save(picture(frontier, {1100, 320}), QStringLiteral("frontier.png")))
-        return tl::unexpected(unwritable);
-    if (!record)
-        return written;
-    LossChart loss;
-    loss.resize(900, 320);
-    loss.setRecord(*record);
-    if (!save(picture(loss, {900, 320}), QStringLiteral("loss.png")))
-        return tl::unexpected(unwritable);
-    MemoryBars memory;
-    memory.setWorkers(record->workers());
-    if (!save(picture(memory, {900, 320}), QStringLiteral("memory.png")))
-        return tl::unexpected(unwritable);
+    if (record) {
+        window.trainer().attach(request.runDirectory);
+        // An ended run is one when its file has been read twice without news; one that goes on is shown as it is.
+        QElapsedTimer attached;
+        attached.start();
+        waitUntil(window, [&] { return !window.trainer().isActive() || attached.elapsed() > 1000; });
+        window.showMode(1);
+        if (!saveWindow(QStringLiteral("run.png")))
+            return tl::unexpected(unwritable);
+        content.run = std::make_shared<RunRecord>(std::move(*record));
+    }
+    content.runDirectory = request.runDirectory;
+    window.exportEverything(content, request.directory);
+    QString failure;
+    bool isDone = false;
+    QObject::connect(&window.exporting(), &Exporting::failed, &window,
+                     [&failure](const QString& text) { failure = text; });
+    QObject::connect(&window.exporting(), &Exporting::finished, &window, [&](const QStringList& paths) {
+        written << paths;
+        isDone = true;
+    });
+    waitUntil(window, [&] { return isDone || !failure.isEmpty(); });
+    if (!isDone)
+        return contract::runFailed(failure.isEmpty() ? "writing did not end" : failure.toStdString());
     return written;
 }
 

@@ -14,8 +14,9 @@ struct ExportRequest {
     QString runDirectory; ///< empty: no pictures of a run
 };
 
-/// Writes map.png, frontier.png and window.png, and of a run loss.png and memory.png; always light. Needs a
-/// QApplication (the offscreen platform is enough). Errors: those of the readers, and Infeasible.
+/// Writes every view as a picture (map.png), a drawing (map.svg) and a table (map.csv), report.pdf and window.png; of a
+/// run also loss, memory, workers, log and run.png. Always light. Needs a QApplication (the offscreen platform is
+/// enough). Errors: those of the readers, Infeasible, and RunFailed for what cannot be written.
 contract::Result<QStringList> exportPictures(const ExportRequest& request);
 
 } // namespace shardscope::app

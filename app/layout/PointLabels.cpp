@@ -43,6 +43,8 @@ std::vector<std::optional<QRectF>> placeLabels(const std::vector<QPointF>& point
     constexpr std::array<std::pair<double, double>, 8> kDirections{
         {{1, 0}, {0, 1}, {0, -1}, {-1, 0}, {1, 1}, {-1, 1}, {1, -1}, {-1, -1}}};
     std::vector<std::optional<QRectF>> places(points.size());
+    std::vector<QRectF> labels;
+    std::vector<QLineF> leaders;
     for (std::size_t i = 0; i < points.size(); ++i) {
         for (int ring = 0; ring < kRings && !places[i]; ++ring) {
             const double away = kNearest + ring * kRing;
@@ -52,12 +54,24 @@ std::vector<std::optional<QRectF>> placeLabels(const std::vector<QPointF>& point
                                      points[i].y() + dy * (away + size.height() / 2));
                 const QRectF box(center.x() - size.width() / 2, center.y() - size.height() / 2, size.width(),
                                  size.height());
+                const auto leaderTo = leaderEnd(points[i], box);
+                const QLineF leader(points[i], leaderTo.value_or(points[i]));
                 const bool isFree = room.area.contains(box) && !crosses(room.curve, box.adjusted(-3, -2, 3, 2)) &&
                                     std::none_of(room.taken.begin(), room.taken.end(),
-                                                 [&](const QRectF& other) { return other.intersects(box); });
+                                                 [&](const QRectF& other) { return other.intersects(box); }) &&
+                                    std::none_of(leaders.begin(), leaders.end(),
+                                                 [&](const QLineF& other) {
+                                                     return crosses({other.p1(), other.p2()}, box);
+                                                 }) &&
+                                    (!leaderTo || std::none_of(labels.begin(), labels.end(), [&](const QRectF& other) {
+                                        return crosses({leader.p1(), leader.p2()}, other);
+                                    }));
                 if (!isFree)
                     continue;
                 places[i] = box;
+                labels.push_back(box);
+                if (leaderTo)
+                    leaders.push_back(leader);
                 room.taken.push_back(box.adjusted(-4, -2, 4, 2));
                 break;
             }

@@ -5,6 +5,11 @@
 #include <QFontDatabase>
 #include <QStyleFactory>
 
+// Resources of a static library are found only when somebody asks for them; outside any namespace.
+static void initializeResources() {
+    Q_INIT_RESOURCE(resources);
+}
+
 namespace shardscope::app {
 
 namespace {
@@ -52,6 +57,7 @@ QFont headingFont() {
 }
 
 Theme::Theme(QApplication& application) : m_application(application) {
+    initializeResources();
     m_systemIsDark = application.palette().color(QPalette::Window).lightness() < 128;
     application.setStyle(QStyleFactory::create(QStringLiteral("Fusion")));
     application.setFont(bodyFont());
@@ -129,7 +135,7 @@ QTableView { background: @card; color: @text; border: none; gridline-color: @gri
 QTableView::item { padding: 0 6px; border-bottom: 1px solid @grid; }
 QTableView::item:selected { background: @wash; color: @text; }
 QHeaderView { background: @card; }
-QHeaderView::section { background: @card; color: @secondary; border: none; border-bottom: 1px solid @line; padding: 3px 9px; font-size: 11px; }
+QHeaderView::section { background: @card; color: @secondary; border: none; border-bottom: 1px solid @line; padding: 3px 6px; font-size: 11px; }
 QTableCornerButton::section { background: @card; border: none; }
 QPlainTextEdit, QListView { background: @card; color: @text; border: none; font-size: 12px; selection-background-color: @wash; selection-color: @text; }
 

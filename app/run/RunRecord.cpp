@@ -77,6 +77,7 @@ void RunRecord::takeEvent(const contract::Event& event) {
     const auto visitor = [&](const auto& body) {
         using Body = std::decay_t<decltype(body)>;
         if constexpr (std::is_same_v<Body, contract::HelloEvent>) {
+            beginAgain();
             m_hello = body;
             addLog(header.t, header.rank, "info", translate("run started with %1 workers").arg(body.world));
         } else if constexpr (std::is_same_v<Body, contract::ReadyEvent>) {
@@ -129,6 +130,14 @@ void RunRecord::takeEvent(const contract::Event& event) {
         }
     };
     std::visit(visitor, event.body);
+}
+
+void RunRecord::beginAgain() {
+    m_bye.reset();
+    m_failure.reset();
+    m_failedRank = -1;
+    for (RunWorker& who : m_workers)
+        who.state = translate("starting");
 }
 
 double RunRecord::secondsLeft() const {

@@ -46,6 +46,8 @@ public:
     /// One line of standard error.
     void takeLog(const QString& text);
     void takeEvent(const contract::Event& event);
+    /// The run goes on: how it ended is over, its steps and log stay.
+    void beginAgain();
 
     const std::optional<contract::HelloEvent>& hello() const { return m_hello; }
     const std::vector<contract::StepEvent>& steps() const { return m_steps; }

@@ -28,7 +28,8 @@ TrainCheck checkTraining(const AnswerPointer& answer) {
     const planner::PlanResult& plan = *answer->plan;
     check.buttonText = translate("Train on %1 %2").arg(cluster.devices()).arg(deviceWord(cluster, cluster.devices()));
     const auto& graph = plan.request.graph;
-    const bool isOurs = graph && graph->architecture && graph->architecture->isGpt2();
+    // What has an architecture is a decoder that the engine can build; it says itself what else it cannot do.
+    const bool isOurs = graph && graph->architecture;
     if (!isOurs) {
         const QString family = graph ? QString::fromStdString(graph->family) : translate("this graph");
         check.reason = translate("Our engine does not train %1 yet").arg(family);
@@ -36,9 +37,7 @@ TrainCheck checkTraining(const AnswerPointer& answer) {
     }
     if (!cluster.isCpu) {
         check.canReplan = true;
-        check.reason = translate("This plan is for %1 %2; this machine has none")
-                           .arg(cluster.devices())
-                           .arg(QString::fromStdString(cluster.device.name));
+        check.reason = translate("No %1 in this machine").arg(QString::fromStdString(cluster.device.name));
         return check;
     }
     if (!plan.feasible) {
@@ -48,6 +47,11 @@ TrainCheck checkTraining(const AnswerPointer& answer) {
     if (!QString::fromStdString(plan.training.precision).startsWith(QLatin1String("fp32"))) {
         check.reason = translate("CPU workers train in fp32; this plan is %1")
                            .arg(QString::fromStdString(plan.training.precision));
+        return check;
+    }
+    if (plan.training.lossChunks != 1) {
+        check.reason =
+            translate("Our engine computes the loss in one piece; this plan in %1").arg(plan.training.lossChunks);
         return check;
     }
     return check;

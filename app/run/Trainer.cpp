@@ -8,6 +8,7 @@
 #include <QFileInfo>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <csignal>
 #include <unistd.h>
 
@@ -55,6 +56,7 @@ void Trainer::start(contract::Plan plan, const TrainSettings& settings) {
     if (isActive())
         return;
     plan.training.optimizer.learningRate = settings.learningRate;
+    m_checkpointEvery = settings.checkpointEvery;
     if (!QDir().mkpath(settings.runDirectory)) {
         Q_EMIT failed(tr("Cannot create the run folder %1").arg(settings.runDirectory));
         return;
@@ -71,14 +73,49 @@ void Trainer::start(contract::Plan plan, const TrainSettings& settings) {
     m_errors = {};
     m_lastError.clear();
     m_runDirectory = settings.runDirectory;
+    launch({QStringLiteral("run"), planPath, QStringLiteral("--data"), settings.data, QStringLiteral("--steps"),
+            QString::number(settings.steps), QStringLiteral("--seed"), QString::number(settings.seed),
+            QStringLiteral("--checkpoint-every"), QString::number(settings.checkpointEvery),
+            QStringLiteral("--run-dir"), settings.runDirectory});
+}
+
+bool Trainer::canResume() const {
+    return m_state == State::Ended && m_record.checkpoint() && !m_runDirectory.isEmpty();
+}
+
+void Trainer::resume(std::int64_t steps) {
+    if (!canResume())
+        return;
+    // What the run was started with stands in its folder; the program checks that it is the same.
+    const std::string file = (m_runDirectory + QStringLiteral("/run.json")).toStdString();
+    const auto document = contract::readJsonFile(file, 1 << 20);
+    if (!document) {
+        Q_EMIT failed(QString::fromStdString(document.error().message));
+        return;
+    }
+    const contract::JsonCursor root(*document, file);
+    const QString data = QString::fromStdString(root.at("data").text());
+    if (root.failed()) {
+        Q_EMIT failed(QString::fromStdString(root.error().value().message));
+        return;
+    }
+    m_tailTimer.stop();
+    m_tailed.close();
+    m_output = {};
+    m_errors = {};
+    m_lastError.clear();
+    launch({QStringLiteral("run"), m_runDirectory + QStringLiteral("/plan.json"), QStringLiteral("--data"), data,
+            QStringLiteral("--steps"), QString::number(steps), QStringLiteral("--checkpoint-every"),
+            QString::number(std::max<std::int64_t>(1, m_checkpointEvery)), QStringLiteral("--run-dir"), m_runDirectory,
+            QStringLiteral("--resume")});
+}
+
+void Trainer::launch(const QStringList& arguments) {
+    m_record.beginAgain();
     delete m_process;
     m_process = new QProcess(this);
     m_process->setProgram(m_program);
-    m_process->setArguments({QStringLiteral("run"), planPath, QStringLiteral("--data"), settings.data,
-                             QStringLiteral("--steps"), QString::number(settings.steps), QStringLiteral("--seed"),
-                             QString::number(settings.seed), QStringLiteral("--checkpoint-every"),
-                             QString::number(settings.checkpointEvery), QStringLiteral("--run-dir"),
-                             settings.runDirectory});
+    m_process->setArguments(arguments);
     // A group of its own: one signal reaches coordinator and workers. A run that outlives the window must not die of
     // writing to a pipe that nobody reads.
     m_process->setChildProcessModifier([] {

@@ -7,6 +7,7 @@
 #include <QFile>
 #include <QObject>
 #include <QProcess>
+#include <QStringList>
 #include <QTimer>
 
 namespace shardscope::app {
@@ -37,6 +38,10 @@ public:
 
     /// Writes the plan into the run folder and starts. Errors are failed() and leave the trainer idle.
     void start(contract::Plan plan, const TrainSettings& settings);
+    /// Goes on with the ended run from its newest checkpoint, up to `steps` in all. Errors are failed().
+    void resume(std::int64_t steps);
+    /// Whether resume() has a checkpoint to begin with.
+    bool canResume() const;
     /// Follows the run in a folder, running or finished.
     void attach(const QString& runDirectory);
     /// Once: finish the step and save. Twice: end at once.
@@ -58,6 +63,7 @@ Q_SIGNALS:
 
 private:
     void setState(State state);
+    void launch(const QStringList& arguments);
     void changeSoon();
     void readOutput();
     void readErrors();
@@ -73,6 +79,7 @@ private:
     LineSplitter m_output;
     LineSplitter m_errors;
     QString m_lastError;
+    std::int64_t m_checkpointEvery = 50;
     QTimer m_batch;
     QTimer m_tailTimer;
     QFile m_tailed;

@@ -65,7 +65,7 @@ QVariant OperatorTable::data(const QModelIndex& index, int role) const {
     case Name:
         if (role == kSortRole)
             return row.op;
-        return role == Qt::DisplayRole ? QVariant(row.name) : QVariant();
+        return role == Qt::DisplayRole || role == kExportRole ? QVariant(row.name) : QVariant();
     case PlacementColumn:
         return role == Qt::DisplayRole || role == kSortRole
                    ? QVariant(placementWord(row.placement) + (row.pinned ? tr(", pinned") : QString()))
@@ -99,6 +99,10 @@ QVariant OperatorTable::data(const QModelIndex& index, int role) const {
 }
 
 QVariant OperatorTable::headerData(int section, Qt::Orientation orientation, int role) const {
+    if (role == kUnitRole)
+        return section >= Compute     ? QVariant(QStringLiteral("seconds"))
+               : section > Collective ? QVariant(QStringLiteral("bytes"))
+                                      : QVariant();
     if (orientation == Qt::Vertical || role != Qt::DisplayRole)
         return role == Qt::TextAlignmentRole && section > Collective
                    ? QVariant(Qt::AlignRight | Qt::AlignVCenter)
@@ -192,7 +196,7 @@ QVariant CommunicationTable::data(const QModelIndex& index, int role) const {
     switch (index.column()) {
     case Name:
         return role == kSortRole ? QVariant(row.op)
-               : role == Qt::DisplayRole
+               : role == Qt::DisplayRole || role == kExportRole
                    ? QVariant(row.count > 1 ? QStringLiteral("%1 ×%2").arg(row.name).arg(row.count) : row.name)
                    : QVariant();
     case PlacementColumn:
@@ -218,6 +222,10 @@ QVariant CommunicationTable::data(const QModelIndex& index, int role) const {
 }
 
 QVariant CommunicationTable::headerData(int section, Qt::Orientation orientation, int role) const {
+    if (role == kUnitRole)
+        return section == Bytes                          ? QVariant(QStringLiteral("bytes"))
+               : section >= Gather && section <= Exposed ? QVariant(QStringLiteral("seconds"))
+                                                         : QVariant();
     if (orientation == Qt::Vertical || role != Qt::DisplayRole)
         return role == Qt::TextAlignmentRole && section > Collective
                    ? QVariant(Qt::AlignRight | Qt::AlignVCenter)

@@ -11,6 +11,10 @@ namespace shardscope::app {
 inline constexpr int kSortRole = Qt::UserRole + 1;
 /// The index of the graph's operator behind a row.
 inline constexpr int kOperatorRole = Qt::UserRole + 2;
+/// What a file says instead of the number that sorts: a name where rows sort by their place.
+inline constexpr int kExportRole = Qt::UserRole + 3;
+/// Of a header: the unit of the bare numbers, "bytes" or "seconds"; none where there is none.
+inline constexpr int kUnitRole = Qt::UserRole + 4;
 
 /// The operator map as a table.
 class OperatorTable : public QAbstractTableModel {

@@ -62,6 +62,13 @@ void PlansTable::setDocument(const Document& document) {
     endResetModel();
 }
 
+void PlansTable::setRows(std::vector<Row> rows, const QString& unit) {
+    beginResetModel();
+    m_rows = std::move(rows);
+    m_unit = unit;
+    endResetModel();
+}
+
 int PlansTable::rowCount(const QModelIndex& parent) const {
     return parent.isValid() ? 0 : static_cast<int>(m_rows.size());
 }
@@ -81,11 +88,16 @@ QVariant PlansTable::data(const QModelIndex& index, int role) const {
         font.setBold(true);
         return font;
     }
-    if (role != Qt::DisplayRole && role != kSortRole)
+    if (role == Qt::ToolTipRole)
+        return row.what;
+    if (role != Qt::DisplayRole && role != kSortRole && role != kExportRole)
         return {};
-    const bool isSort = role == kSortRole;
-    const auto cell = [&](bool isKnown, double value, const QString& text) {
-        return isSort ? QVariant(value) : QVariant(isKnown ? text : QStringLiteral("–"));
+    const auto cell = [role](bool isKnown, double value, const QString& text) -> QVariant {
+        if (role == kSortRole)
+            return value;
+        if (role == kExportRole)
+            return isKnown ? QVariant(value) : QVariant(QString());
+        return isKnown ? text : QStringLiteral("–");
     };
     switch (index.column()) {
     case Name:
@@ -116,6 +128,13 @@ QVariant PlansTable::data(const QModelIndex& index, int role) const {
 }
 
 QVariant PlansTable::headerData(int section, Qt::Orientation orientation, int role) const {
+    if (role == kUnitRole) {
+        if (section == Peak || section == Smallest)
+            return QStringLiteral("bytes");
+        return section == Step      ? QVariant(QStringLiteral("seconds"))
+               : section == Against ? QVariant(tr("how much faster, 1 is twice as fast"))
+                                    : QVariant();
+    }
     if (orientation == Qt::Vertical || role != Qt::DisplayRole)
         return role == Qt::TextAlignmentRole && section > Name && section != What
                    ? QVariant(Qt::AlignRight | Qt::AlignVCenter)

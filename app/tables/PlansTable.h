@@ -26,6 +26,9 @@ public:
     };
     using QAbstractTableModel::QAbstractTableModel;
     void setDocument(const Document& document);
+    /// For files: rows taken from another table. `unit`: of the rate.
+    void setRows(std::vector<Row> rows, const QString& unit);
+    const std::vector<Row>& rows() const { return m_rows; }
     const Row& row(int index) const { return m_rows[static_cast<std::size_t>(index)]; }
     int rowCount(const QModelIndex& parent = {}) const override;
     int columnCount(const QModelIndex& parent = {}) const override;

@@ -34,8 +34,12 @@ QVariant WorkersTable::data(const QModelIndex& index, int role) const {
                                                                     : QVariant(Qt::AlignLeft | Qt::AlignVCenter);
     if (role != Qt::DisplayRole && role != kSortRole)
         return {};
+    const bool isSort = role == kSortRole;
     const std::int64_t predicted = worker.memory ? worker.memory->predicted.total() : 0;
     const std::int64_t measured = worker.memory ? worker.memory->peakAllocated : 0;
+    const auto bytes = [&](std::int64_t value) {
+        return !worker.memory ? QVariant() : isSort ? QVariant(static_cast<double>(value)) : QVariant(bytesText(value));
+    };
     switch (index.column()) {
     case Rank:
         return worker.rank;
@@ -46,19 +50,25 @@ QVariant WorkersTable::data(const QModelIndex& index, int role) const {
     case State:
         return worker.state;
     case Predicted:
-        return worker.memory ? QVariant(bytesText(predicted)) : QVariant();
+        return bytes(predicted);
     case Measured:
-        return worker.memory ? QVariant(bytesText(measured)) : QVariant();
-    case Difference:
-        return predicted > 0
-                   ? QVariant(signedPercentText(static_cast<double>(measured) / static_cast<double>(predicted) - 1))
-                   : QVariant();
+        return bytes(measured);
+    case Difference: {
+        if (predicted <= 0)
+            return {};
+        const double surplus = static_cast<double>(measured) / static_cast<double>(predicted) - 1;
+        return isSort ? QVariant(surplus) : QVariant(signedPercentText(surplus));
+    }
     default:
         return {};
     }
 }
 
 QVariant WorkersTable::headerData(int section, Qt::Orientation orientation, int role) const {
+    if (role == kUnitRole)
+        return section == Predicted || section == Measured ? QVariant(QStringLiteral("bytes"))
+               : section == Difference                     ? QVariant(QStringLiteral("of the prediction"))
+                                                           : QVariant();
     if (orientation == Qt::Vertical)
         return {};
     if (role == Qt::TextAlignmentRole)
@@ -135,6 +145,8 @@ QVariant LogTable::data(const QModelIndex& index, int role) const {
 }
 
 QVariant LogTable::headerData(int section, Qt::Orientation orientation, int role) const {
+    if (role == kUnitRole)
+        return section == Time ? QVariant(QStringLiteral("seconds")) : QVariant();
     if (orientation == Qt::Horizontal && role == Qt::TextAlignmentRole)
         return section == Time ? QVariant(Qt::AlignRight | Qt::AlignVCenter)
                                : QVariant(Qt::AlignLeft | Qt::AlignVCenter);

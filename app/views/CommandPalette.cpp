@@ -77,6 +77,7 @@ CommandPalette::CommandPalette(QWidget* parent)
     connect(m_field, &QLineEdit::textChanged, this, &CommandPalette::filter);
     connect(m_field, &QLineEdit::returnPressed, this, &CommandPalette::run);
     connect(m_list, &QListWidget::itemClicked, this, &CommandPalette::run);
+    setProperty("overlay", true);
     auto* shadow = new QGraphicsDropShadowEffect(this);
     shadow->setBlurRadius(28);
     shadow->setOffset(0, 6);

@@ -30,6 +30,8 @@ DataTable::DataTable(QAbstractItemModel* source, int sortRole, const QString& na
     verticalHeader()->setMinimumSectionSize(20);
     horizontalHeader()->setHighlightSections(false);
     horizontalHeader()->setStretchLastSection(false);
+    // Narrower than a heading a column is not; the table scrolls instead.
+    horizontalHeader()->setMinimumSectionSize(78);
     horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
     horizontalHeader()->setSectionResizeMode(0, QHeaderView::ResizeToContents);
     horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);

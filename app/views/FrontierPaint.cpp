@@ -18,6 +18,8 @@ namespace shardscope::app {
 namespace {
 
 constexpr auto kGibUnit = static_cast<double>(contract::kGiB);
+/// Above the axis there is room for the names of the zones.
+constexpr double kZoneName = 20;
 
 } // namespace
 
@@ -58,8 +60,9 @@ void FrontierView::paintZones(QPainter& painter, const FrontierAxis& a, const Co
     const auto label = [&](double left, double right, const QString& text) {
         const QFontMetricsF metrics(painter.font());
         if (metrics.horizontalAdvance(text) + 12 < right - left)
-            painter.drawText(QRectF(left, plot.bottom() - 18, right - left, 16), Qt::AlignCenter, text);
+            painter.drawText(QRectF(left, plot.bottom() - kZoneName + 2, right - left, 16), Qt::AlignCenter, text);
     };
+    painter.setPen(colors.text);
     label(smallest, tight, tr("safe"));
     label(card, plot.right(), tr("beyond the %1").arg(m_picture.owner));
     painter.setPen(QPen(colors.limit, 1));
@@ -196,6 +199,9 @@ void FrontierView::paintPoints(QPainter& painter, const FrontierAxis& a, const C
         sizes.emplace_back(metrics.horizontalAdvance(notFitting.back()) + 2, 14);
         room.taken.emplace_back(place.x() - 5, place.y() - 5, 10, 31);
     }
+    // The card's line is a mark, too.
+    const double card = a.xOf(static_cast<double>(m_picture.cardBytes));
+    room.taken.emplace_back(card - 3, a.plot.top() - 20, 6, a.plot.height() + 20);
     const auto places = placeLabels(at, sizes, room);
     for (std::size_t i = 0; i < shown.size(); ++i) {
         if (places[i]) {
@@ -217,7 +223,8 @@ void FrontierView::paintPoints(QPainter& painter, const FrontierAxis& a, const C
     }
     for (std::size_t i = fitting; i < at.size(); ++i) {
         painter.setPen(QPen(colors.secondary, 1.2, Qt::DotLine));
-        painter.drawLine(at[i], QPointF(at[i].x(), a.plot.bottom()));
+        // Down to the axis, but not through the name of the zone that stands on it.
+        painter.drawLine(at[i], QPointF(at[i].x(), std::max(at[i].y(), a.plot.bottom() - kZoneName)));
         if (places[i])
             if (const auto end = leaderEnd(at[i], *places[i])) {
                 painter.setPen(QPen(colors.secondary, 1));

@@ -43,7 +43,7 @@ public:
     const FrontierPicture& picture() const { return m_picture; }
     FrontierAxis axis() const;
     QSize sizeHint() const override { return {800, 150}; }
-    QSize minimumSizeHint() const override { return {300, 110}; }
+    QSize minimumSizeHint() const override { return {300, 92}; }
 
 Q_SIGNALS:
     void dragStarted();

@@ -51,6 +51,7 @@ Inspector::Inspector(Document& document, QWidget* parent)
     auto* nothing = makeLabel({}, "secondary", this);
     nothing->setWordWrap(true);
     nothing->setAlignment(Qt::AlignTop | Qt::AlignLeft);
+    nothing->setContentsMargins(0, 8, 0, 0);
     nothing->setText(tr("Nothing is placed yet. The map's place lists changes that fit; applying one can be undone."));
     m_pages->addWidget(nothing);
     auto* scroll = new QScrollArea(this);
@@ -60,8 +61,9 @@ Inspector::Inspector(Document& document, QWidget* parent)
     scroll->setWidget(m_pages);
     scroll->viewport()->setAutoFillBackground(false);
     m_pages->setObjectName("scrolled");
+    m_pages->setContentsMargins(0, 0, 7, 0); // beside the scroll bar
     body()->addWidget(scroll);
-    layout()->setContentsMargins(kCardMargin, 4, kCardMargin, 10);
+    layout()->setContentsMargins(kCardMargin, 6, kCardMargin - 9, 10);
 
     connect(&document, &Document::answered, this, &Inspector::refresh);
     connect(&document, &Document::selectionChanged, this, &Inspector::refresh);
@@ -72,6 +74,12 @@ Inspector::Inspector(Document& document, QWidget* parent)
             selection.front() == explanation->op)
             showReasons(*explanation);
     });
+}
+
+void Inspector::changeEvent(QEvent* event) {
+    Card::changeEvent(event);
+    if (event->type() == QEvent::PaletteChange && m_pages)
+        refresh(); // swatches are drawn in the colours of the lightness
 }
 
 QWidget* Inspector::buildOverviewPage() {

@@ -21,6 +21,9 @@ class Inspector : public Card {
 public:
     explicit Inspector(Document& document, QWidget* parent = nullptr);
 
+protected:
+    void changeEvent(QEvent* event) override;
+
 private:
     QWidget* buildSelectionPage();
     QWidget* buildOverviewPage();

@@ -116,4 +116,29 @@ std::vector<LegendItem> memoryLegend(const MemoryParts& present, const Colors& c
     return items;
 }
 
+Legend::Items mapLegend(const std::vector<MapRow>& rows) {
+    MemoryParts present{};
+    bool isCoalesced = false;
+    for (const MapRow& row : rows) {
+        for (std::size_t i = 0; i < present.size(); ++i)
+            present[i] += row.memory[i];
+        isCoalesced = isCoalesced || row.coalesced;
+    }
+    return [present, isCoalesced](const Colors& colors) {
+        std::vector<LegendItem> items = memoryLegend(present, colors);
+        items.push_back({Legend::tr("exposed"), colors.exposed});
+        items.push_back({Legend::tr("hidden"), colors.hidden});
+        if (isCoalesced)
+            items.push_back({Legend::tr("one collective"), colors.exposed, LegendItem::Mark::Bracket});
+        return items;
+    };
+}
+
+std::vector<LegendItem> timelineLegend(const Colors& colors) {
+    std::vector<LegendItem> items;
+    for (int i = 0; i < kStepPhaseCount; ++i)
+        items.push_back({phaseName(static_cast<StepPhase>(i)), phaseBrush(static_cast<StepPhase>(i), colors)});
+    return items;
+}
+
 } // namespace shardscope::app

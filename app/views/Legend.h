@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "app/layout/MapRows.h"
 #include "app/look/Colors.h"
 
 #include <QWidget>
@@ -41,5 +42,9 @@ private:
 
 /// The categories of the ledger that these bytes have, in stacking order.
 std::vector<LegendItem> memoryLegend(const MemoryParts& present, const Colors& colors);
+/// What an operator map of these rows shows.
+Legend::Items mapLegend(const std::vector<MapRow>& rows);
+/// What a timeline shows.
+std::vector<LegendItem> timelineLegend(const Colors& colors);
 
 } // namespace shardscope::app

@@ -137,6 +137,8 @@ void LossChart::setRecord(const RunRecord& record) {
     if (points.isEmpty())
         return;
     m_loss->replace(decimate(points, std::max(50, m_view->width())));
+    // A line of one point would not be seen.
+    m_loss->setPointsVisible(points.size() == 1);
     m_evaluations->replace(evaluations);
     const double last = std::max(points.last().x(), static_cast<double>(record.stepsAsked()));
     const Ticks steps = niceTicks(0, std::max(1.0, last), 8);
@@ -144,7 +146,8 @@ void LossChart::setRecord(const RunRecord& record) {
     m_steps->setTickType(QValueAxis::TicksDynamic);
     m_steps->setTickInterval(std::max(1.0, steps.step));
     // The axis ends on round values, so that its labels are round.
-    const double margin = std::max(1e-6, (high - low) * 0.08);
+    // A flat loss gets an axis that reads, not one of rounding errors.
+    const double margin = std::max({1e-6, (high - low) * 0.08, (high - low) < 1e-3 * high ? 0.1 * high : 0.0});
     const Ticks values = niceTicks(std::max(0.0, low - margin), high + margin, 6);
     m_values->setTickType(QValueAxis::TicksDynamic);
     m_values->setTickInterval(values.step);

@@ -27,7 +27,7 @@ public:
     /// Where a column is painted, in widget coordinates.
     QRectF columnRect(int column) const;
     QSize sizeHint() const override { return {800, 210}; }
-    QSize minimumSizeHint() const override { return {300, 150}; }
+    QSize minimumSizeHint() const override { return {300, 124}; }
 
 Q_SIGNALS:
     void selectionPicked(const std::vector<std::int32_t>& operators);

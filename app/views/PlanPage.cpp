@@ -49,7 +49,7 @@ PlanPage::PlanPage(Document& document, QWidget* parent)
 
 QWidget* PlanPage::buildMap() {
     m_mapCard = new Card(tr("Operators"), this);
-    m_mapCard->setMinimumHeight(200);
+    m_mapCard->setMinimumHeight(166);
     m_legend = new Legend(m_mapCard);
     m_mapCard->header()->addSpacing(8);
     m_mapCard->header()->addWidget(m_legend, 1);
@@ -97,9 +97,10 @@ QWidget* PlanPage::buildMap() {
 
 QWidget* PlanPage::buildBudget() {
     auto* card = new Card(tr("Memory budget"), this);
-    card->setMinimumHeight(176);
+    card->setMinimumHeight(150);
     m_budget = new BudgetField(card);
-    m_flip = makeLabel({}, "secondary", card);
+    m_flip = new ElidedLabel(card);
+    m_flip->setProperty("role", "secondary");
     m_flip->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
     card->header()->addSpacing(4);
     card->header()->addWidget(m_budget);
@@ -174,7 +175,7 @@ void PlanPage::showAnswer() {
     if (!m_isComparing) {
         auto rows = isFeasible ? mapRows(*answer->plan) : std::vector<MapRow>();
         m_operatorTable->setRows(rows);
-        showLegend(rows);
+        m_legend->setItems(isFeasible ? mapLegend(rows) : Legend::Items());
         m_map->setRows(std::move(rows), isFeasible ? answer->plan->peakOperator : -1);
         m_map->setSelection(m_document.selection());
     }
@@ -185,24 +186,6 @@ void PlanPage::showAnswer() {
         m_mapPages->setCurrentIndex(m_isTable ? 1 : 0);
     }
     showFrontier();
-}
-
-void PlanPage::showLegend(const std::vector<MapRow>& rows) {
-    MemoryParts present{};
-    bool isCoalesced = false;
-    for (const MapRow& row : rows) {
-        for (std::size_t i = 0; i < present.size(); ++i)
-            present[i] += row.memory[i];
-        isCoalesced = isCoalesced || row.coalesced;
-    }
-    m_legend->setItems([present, isCoalesced](const Colors& colors) {
-        std::vector<LegendItem> items = memoryLegend(present, colors);
-        items.push_back({tr("exposed"), colors.exposed});
-        items.push_back({tr("hidden"), colors.hidden});
-        if (isCoalesced)
-            items.push_back({tr("one collective"), colors.exposed, LegendItem::Mark::Bracket});
-        return items;
-    });
 }
 
 void PlanPage::showFrontier() {
@@ -272,7 +255,6 @@ void PlanPage::showFlip() {
         parts << tr("More memory flips no placement in this range");
     }
     m_flip->setText(parts.join(QStringLiteral(" · ")));
-    m_flip->setToolTip(m_flip->text());
 }
 
 } // namespace shardscope::app

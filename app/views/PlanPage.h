@@ -43,7 +43,6 @@ private:
     QWidget* buildBudget();
     void connectMap();
     void showAnswer();
-    void showLegend(const std::vector<MapRow>& rows);
     void showFrontier();
     void showFlip();
     void setCompared(bool held);

@@ -24,7 +24,7 @@ namespace shardscope::app {
 PlanTabs::PlanTabs(Document& document, QWidget* parent)
     : Card({}, parent), m_document(document), m_tabs(new TabStrip(this)), m_pages(new QStackedWidget(this)),
       m_communicationTable(new CommunicationTable(this)), m_plansTable(new PlansTable(this)) {
-    setMinimumHeight(140);
+    setMinimumHeight(128);
     layout()->setContentsMargins(kCardMargin, 2, kCardMargin, 8);
     static_cast<QVBoxLayout*>(layout())->setSpacing(0);
     for (const QString& title :
@@ -67,12 +67,7 @@ QWidget* PlanTabs::buildTimeline() {
     column->setSpacing(0);
     m_timeline = new TimelineView(page);
     auto* legend = new Legend(page);
-    legend->setItems([](const Colors& colors) {
-        std::vector<LegendItem> items;
-        for (int i = 0; i < kStepPhaseCount; ++i)
-            items.push_back({phaseName(static_cast<StepPhase>(i)), phaseBrush(static_cast<StepPhase>(i), colors)});
-        return items;
-    });
+    legend->setItems(timelineLegend);
     connect(m_timeline, &TimelineView::selectionPicked, &m_document, &Document::select);
     column->addWidget(legend);
     column->addWidget(m_timeline, 1);
@@ -99,8 +94,9 @@ QWidget* PlanTabs::buildTables() {
     m_plansView = new DataTable(m_plansTable, kSortRole, tr("Plans"), this);
     m_plansView->setSortingEnabled(false);
     m_plansView->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
-    m_plansView->horizontalHeader()->setStretchLastSection(true);
-    m_plansView->setToolTip(tr("Double-click a plan to use its memory as the budget"));
+    // What a policy is stands in the tooltip of its row; the name takes the room that is left.
+    m_plansView->setColumnHidden(PlansTable::What, true);
+    m_plansView->horizontalHeader()->setSectionResizeMode(PlansTable::Name, QHeaderView::Stretch);
     connect(m_communicationView, &QTableView::clicked, this,
             [this](const QModelIndex& index) { m_document.select({index.data(kOperatorRole).toInt()}); });
     connect(m_plansView, &QTableView::clicked, this, [this](const QModelIndex& index) {
@@ -227,7 +223,8 @@ void PlanTabs::showNote() {
         m_tabs->setNote(m_communicationTable->summary());
         break;
     case PlansTab:
-        m_tabs->setNote(tr("each at its own best batch and recomputation · Ctrl+D saves this plan"));
+        m_tabs->setNote(
+            tr("each at its own best batch · Ctrl+D keeps this plan · double-click takes its memory as the budget"));
         break;
     default:
         m_tabs->setNote(m_waterfall->sentence());

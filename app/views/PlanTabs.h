@@ -32,6 +32,7 @@ public:
     WaterfallView& waterfall() { return *m_waterfall; }
     DataTable& communicationView() { return *m_communicationView; }
     DataTable& plansView() { return *m_plansView; }
+    const PlansTable& plansTable() const { return *m_plansTable; }
 
 private:
     QWidget* buildTimeline();

@@ -5,25 +5,41 @@
 #include "app/look/Units.h"
 #include "app/views/Card.h"
 
-#include <QGridLayout>
+#include <QHBoxLayout>
 #include <QLabel>
 #include <QPushButton>
+#include <QScrollArea>
 #include <QVBoxLayout>
 
 namespace shardscope::app {
 
+namespace {
+
+constexpr std::size_t kMostRemedies = 12;
+
+} // namespace
+
 RemediesView::RemediesView(QWidget* parent)
     : QWidget(parent), m_title(makeLabel({}, "title", this)), m_text(makeLabel({}, "secondary", this)),
-      m_rows(new QVBoxLayout) {
+      m_list(new QWidget(this)), m_rows(new QVBoxLayout(m_list)) {
     m_text->setWordWrap(true);
+    m_list->setObjectName("scrolled");
+    m_rows->setContentsMargins(0, 0, 8, 0);
+    m_rows->setSpacing(6);
+    auto* scroll = new QScrollArea(this);
+    scroll->setWidgetResizable(true);
+    scroll->setFrameShape(QFrame::NoFrame);
+    scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+    scroll->setWidget(m_list);
+    scroll->setFocusPolicy(Qt::NoFocus);
+    scroll->viewport()->setAutoFillBackground(false);
     auto* column = new QVBoxLayout(this);
     column->setContentsMargins(0, 4, 0, 0);
-    column->setSpacing(4);
+    column->setSpacing(2);
     column->addWidget(m_title);
     column->addWidget(m_text);
     column->addSpacing(6);
-    column->addLayout(m_rows);
-    column->addStretch();
+    column->addWidget(scroll, 1);
 }
 
 void RemediesView::clearRows() {
@@ -34,6 +50,37 @@ void RemediesView::clearRows() {
     }
 }
 
+void RemediesView::addRow(const QString& what, const QStringList& facts, const QString& button,
+                          const std::function<void()>& act) {
+    auto* line = new QWidget(m_list);
+    auto* row = new QHBoxLayout(line);
+    row->setContentsMargins(0, 0, 0, 0);
+    row->setSpacing(14);
+    auto* apply = new QPushButton(button, line);
+    apply->setFixedWidth(84);
+    apply->setAccessibleName(button + ' ' + what);
+    connect(apply, &QPushButton::clicked, this, act);
+    row->addWidget(apply);
+    auto* words = new QVBoxLayout;
+    words->setSpacing(0);
+    auto* title = new QLabel(what, line);
+    title->setWordWrap(true);
+    words->addWidget(title);
+    if (!facts.isEmpty()) {
+        auto* text = makeLabel(facts.join(QStringLiteral(" · ")), "small", line);
+        text->setWordWrap(true);
+        words->addWidget(text);
+    }
+    row->addLayout(words, 1);
+    m_rows->addWidget(line);
+}
+
+void RemediesView::addNote(const QString& text) {
+    auto* note = makeLabel(text, "secondary", m_list);
+    note->setWordWrap(true);
+    m_rows->addWidget(note);
+}
+
 void RemediesView::setAnswer(const AnswerPointer& answer, const RemediesPointer& remedies) {
     clearRows();
     if (!answer || !answer->plan || answer->plan->feasible)
@@ -41,51 +88,30 @@ void RemediesView::setAnswer(const AnswerPointer& answer, const RemediesPointer&
     const Verdict verdict = verdictOf(*answer, nullptr);
     m_title->setText(tr("Nothing fits %1").arg(gibText(answer->plan->limitBytes, 2)));
     m_text->setText(verdict.rate);
-    auto* table = new QWidget(this);
-    auto* grid = new QGridLayout(table);
-    grid->setContentsMargins(0, 0, 0, 0);
-    grid->setHorizontalSpacing(18);
-    grid->setVerticalSpacing(4);
-    grid->setColumnStretch(4, 1);
-    int row = 0;
-    const auto add = [&](const QString& what, const QString& peak, const QString& rate, const QString& note,
-                         const QString& button, auto act) {
-        auto* apply = new QPushButton(button, table);
-        apply->setAccessibleName(button + ' ' + what);
-        connect(apply, &QPushButton::clicked, this, act);
-        grid->addWidget(apply, row, 0);
-        grid->addWidget(new QLabel(what, table), row, 1);
-        auto* peakLabel = makeLabel(peak, "secondary", table);
-        peakLabel->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
-        grid->addWidget(peakLabel, row, 2);
-        auto* rateLabel = makeLabel(rate, "secondary", table);
-        rateLabel->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
-        grid->addWidget(rateLabel, row, 3);
-        grid->addWidget(makeLabel(note, "secondary", table), row, 4);
-        ++row;
-    };
-    if (answer->plan->smallestFeasibleBytes > 0)
-        add(tr("a budget of %1").arg(gibText(answer->plan->smallestFeasibleBytes, 2)), {}, {},
-            answer->plan->smallestFeasibleBytes > answer->choices->cardBytes()
-                ? tr("more than the %1 has").arg(memoryOwnerWord(answer->choices->cluster))
-                : QString(),
-            tr("Go there"), [this, bytes = answer->plan->smallestFeasibleBytes] { Q_EMIT smallestRequested(bytes); });
+    if (const std::int64_t smallest = answer->plan->smallestFeasibleBytes; smallest > 0) {
+        QStringList facts;
+        if (smallest > answer->choices->cardBytes())
+            facts << tr("more than the %1 has").arg(memoryOwnerWord(answer->choices->cluster));
+        addRow(tr("a budget of %1").arg(gibText(smallest, 2)), facts, tr("Go there"),
+               [this, smallest] { Q_EMIT smallestRequested(smallest); });
+    }
     if (remedies && remedies->generation == answer->generation) {
-        for (std::size_t i = 0; i < remedies->list.size() && i < 7; ++i) {
+        for (std::size_t i = 0; i < remedies->list.size() && i < kMostRemedies; ++i) {
             const planner::Remedy& remedy = remedies->list[i];
-            add(QString::fromStdString(remedy.change), tr("peak %1").arg(gibText(remedy.peakBytes, 2)),
-                rateText(remedy.samplesPerSecond * unitsPerSample(*remedy.request.graph)) + ' ' +
-                    rateUnit(*remedy.request.graph),
-                remedy.changesNumerics ? tr("changes numerics") : QString(), tr("Apply"),
-                [this, i] { Q_EMIT remedyChosen(static_cast<int>(i)); });
+            QStringList facts{tr("peak %1").arg(gibText(remedy.peakBytes, 2)),
+                              rateText(remedy.samplesPerSecond * unitsPerSample(*remedy.request.graph)) + ' ' +
+                                  rateUnit(*remedy.request.graph)};
+            if (remedy.changesNumerics)
+                facts << tr("changes numerics");
+            addRow(QString::fromStdString(remedy.change), facts, tr("Apply"),
+                   [this, i] { Q_EMIT remedyChosen(static_cast<int>(i)); });
         }
         if (remedies->list.empty())
-            grid->addWidget(makeLabel(tr("No change, and no two of them, make it fit."), "secondary", table), row, 0, 1,
-                            5);
+            addNote(tr("No change, and no two of them, make it fit."));
     } else {
-        grid->addWidget(makeLabel(tr("Looking for changes that fit …"), "secondary", table), row, 0, 1, 5);
+        addNote(tr("Looking for changes that fit …"));
     }
-    m_rows->addWidget(table);
+    m_rows->addStretch();
 }
 
 } // namespace shardscope::app

@@ -5,6 +5,8 @@
 
 #include <QWidget>
 
+#include <functional>
+
 class QLabel;
 class QVBoxLayout;
 
@@ -24,8 +26,11 @@ Q_SIGNALS:
 
 private:
     void clearRows();
+    void addRow(const QString& what, const QStringList& facts, const QString& button, const std::function<void()>& act);
+    void addNote(const QString& text);
     QLabel* m_title;
     QLabel* m_text;
+    QWidget* m_list;
     QVBoxLayout* m_rows;
 };
 

@@ -23,8 +23,9 @@ namespace shardscope::app {
 
 RunPage::RunPage(Trainer& trainer, QWidget* parent)
     : QWidget(parent), m_trainer(trainer), m_headline(new QLabel(this)), m_folder(makeLabel({}, "secondary", this)),
-      m_progress(new QProgressBar(this)), m_stop(new QPushButton(tr("Stop"), this)), m_loss(new LossChart(this)),
-      m_memory(new MemoryBars(this)), m_workers(new WorkersTable(this)), m_log(new LogTable(this)) {
+      m_progress(new QProgressBar(this)), m_stop(new QPushButton(tr("Stop"), this)),
+      m_resume(new QPushButton(tr("Resume"), this)), m_loss(new LossChart(this)), m_memory(new MemoryBars(this)),
+      m_workers(new WorkersTable(this)), m_log(new LogTable(this)) {
     auto* head = new Card({}, this);
     head->setFixedHeight(72);
     m_headline->setStyleSheet(QStringLiteral("font-size: 18px; font-weight: 600;"));
@@ -35,6 +36,8 @@ RunPage::RunPage(Trainer& trainer, QWidget* parent)
     m_progress->setAccessibleName(tr("Progress of the run"));
     m_stop->setToolTip(tr("Finishes the step and saves a checkpoint; pressed again it ends at once"));
     connect(m_stop, &QPushButton::clicked, &m_trainer, &Trainer::stop);
+    m_resume->setToolTip(tr("Goes on from the newest checkpoint"));
+    connect(m_resume, &QPushButton::clicked, this, &RunPage::resumeRequested);
     auto* words = new QVBoxLayout;
     words->setSpacing(3);
     words->addWidget(m_headline);
@@ -44,6 +47,7 @@ RunPage::RunPage(Trainer& trainer, QWidget* parent)
     row->addLayout(words, 1);
     m_progress->setFixedWidth(180);
     row->addWidget(m_progress);
+    row->addWidget(m_resume);
     row->addWidget(m_stop);
     head->body()->addLayout(row);
     head->layout()->setContentsMargins(kCardMargin, 8, kCardMargin, 8);
@@ -64,6 +68,8 @@ RunPage::RunPage(Trainer& trainer, QWidget* parent)
 
     auto* workers = new Card(tr("Workers"), this);
     auto* workersView = new DataTable(m_workers, kSortRole, tr("Workers"), workers);
+    workersView->horizontalHeader()->setSectionResizeMode(WorkersTable::Pid, QHeaderView::ResizeToContents);
+    workersView->horizontalHeader()->setMinimumSectionSize(66);
     workers->body()->addWidget(workersView);
     auto* log = new Card(tr("Log"), this);
     auto* filter = new QLineEdit(log);
@@ -76,6 +82,7 @@ RunPage::RunPage(Trainer& trainer, QWidget* parent)
     m_logView = new DataTable(m_log, kSortRole, tr("Log"), log);
     m_logView->horizontalHeader()->setSectionResizeMode(QHeaderView::Fixed);
     m_logView->horizontalHeader()->setSectionResizeMode(LogTable::Text, QHeaderView::Stretch);
+    m_logView->horizontalHeader()->setMinimumSectionSize(56);
     m_logView->setColumnWidth(LogTable::Time, 64);
     m_logView->setColumnWidth(LogTable::Who, 62);
     m_logView->setColumnWidth(LogTable::Level, 62);
@@ -111,6 +118,9 @@ void RunPage::refresh() {
                           ? tr("Train starts one from the plan; File > Attach to run follows one that exists")
                           : m_trainer.runDirectory());
     m_stop->setEnabled(m_trainer.isActive());
+    m_resume->setVisible(m_trainer.canResume());
+    if (m_trainer.canResume())
+        m_resume->setText(tr("Resume from step %1").arg(m_trainer.record().checkpoint()->step));
     m_stop->setText(state == Trainer::State::Stopping ? tr("Stop at once") : tr("Stop"));
     m_progress->setVisible(m_trainer.isActive());
 }

@@ -26,7 +26,11 @@ public:
     /// Shows a record without a trainer: for pictures.
     void showRecord(const RunRecord& record);
     LossChart& lossChart() { return *m_loss; }
+    QPushButton& resumeButton() { return *m_resume; }
     MemoryBars& memoryBars() { return *m_memory; }
+
+Q_SIGNALS:
+    void resumeRequested();
 
 private:
     void refresh();
@@ -36,6 +40,7 @@ private:
     QLabel* m_folder;
     QProgressBar* m_progress;
     QPushButton* m_stop;
+    QPushButton* m_resume;
     LossChart* m_loss;
     MemoryBars* m_memory;
     Legend* m_memoryLegend = nullptr;

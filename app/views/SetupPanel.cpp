@@ -68,6 +68,9 @@ SetupPanel::SetupPanel(Document& document, QWidget* parent)
     m_graphNotes->setWordWrap(true);
     auto* cluster = new Card(tr("Cluster"), this);
     cluster->header()->addStretch();
+    m_measure =
+        link(tr("measure"), tr("Measure this machine's rates, about half a minute"), &SetupPanel::measureRequested);
+    cluster->header()->addWidget(m_measure);
     cluster->header()->addWidget(link(tr("open"), tr("Open a cluster file"), &SetupPanel::openClusterRequested));
     cluster->body()->addWidget(m_clusterFacts);
     cluster->body()->addSpacing(4);
@@ -156,6 +159,7 @@ void SetupPanel::showCluster() {
     const contract::Cluster& cluster = m_document.choices().cluster;
     if (cluster.name.empty())
         return;
+    m_measure->setVisible(cluster.isCpu);
     QString reserve;
     bool isMeasured = !cluster.reserve.empty();
     for (const contract::ReserveLine& line : cluster.reserve) {
@@ -188,6 +192,13 @@ void SetupPanel::showCluster() {
     m_clusterFacts->setFacts(facts);
     m_clusterNotes->setText(tr("Rates: %1").arg(QString::fromStdString(cluster.source)));
     m_clusterNotes->setVisible(!cluster.source.empty());
+}
+
+void SetupPanel::setMeasuring(bool running) {
+    m_measure->setText(running ? tr("cancel") : tr("measure"));
+    m_measure->setToolTip(running ? tr("Measuring this machine; click to cancel")
+                                  : tr("Measure this machine's rates, about half a minute"));
+    m_measure->setAccessibleName(m_measure->toolTip());
 }
 
 void SetupPanel::focusField(int index) {

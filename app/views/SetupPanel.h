@@ -11,6 +11,7 @@ class QCheckBox;
 class QComboBox;
 class QGridLayout;
 class QLineEdit;
+class QPushButton;
 class QToolButton;
 
 namespace shardscope::app {
@@ -43,10 +44,12 @@ public:
     /// For the command palette: puts the cursor into a field.
     void focusField(int index);
     std::vector<QString> fieldNames() const;
+    void setMeasuring(bool running);
 
 Q_SIGNALS:
     void openGraphRequested();
     void openClusterRequested();
+    void measureRequested();
 
 protected:
     void changeEvent(QEvent* event) override;
@@ -76,6 +79,7 @@ private:
     QLabel* m_graphNotes;
     FactRows* m_clusterFacts;
     QLabel* m_clusterNotes;
+    QPushButton* m_measure = nullptr;
     std::vector<Field> m_fields;
     QCheckBox* m_allowed[3] = {};
 };

@@ -7,6 +7,8 @@
 #include <QMouseEvent>
 #include <QPainter>
 
+#include <algorithm>
+
 namespace shardscope::app {
 
 TabStrip::TabStrip(QWidget* parent) : QWidget(parent) {
@@ -22,6 +24,7 @@ void TabStrip::addTab(const QString& title) {
 
 void TabStrip::setNote(const QString& note) {
     m_note = note;
+    setToolTip(note);
     update();
 }
 
@@ -34,11 +37,20 @@ void TabStrip::setCurrent(int index) {
     Q_EMIT currentChanged(index);
 }
 
+double TabStrip::gap() const {
+    const QFontMetricsF metrics(bodyBoldFont());
+    double words = 12;
+    for (const QString& title : m_titles)
+        words += metrics.horizontalAdvance(title);
+    const auto between = static_cast<double>(m_titles.size() - 1);
+    return between < 1 ? 26 : std::clamp((width() - words) / between, 8.0, 26.0);
+}
+
 QRectF TabStrip::tabRect(int index) const {
     const QFontMetricsF metrics(bodyBoldFont());
     double x = 0;
     for (int i = 0; i < index; ++i)
-        x += metrics.horizontalAdvance(m_titles[i]) + 26;
+        x += metrics.horizontalAdvance(m_titles[i]) + gap();
     return {x, 0, metrics.horizontalAdvance(m_titles[index]) + 12, static_cast<double>(height())};
 }
 
@@ -67,8 +79,15 @@ void TabStrip::paintEvent(QPaintEvent*) {
     painter.setFont(smallFont());
     painter.setPen(colors.secondary);
     const double room = width() - right - 20;
+    if (room < 60)
+        return;
+    // Whole parts of the note, as many as there is room for.
+    const QFontMetricsF metrics(painter.font());
+    QStringList parts = m_note.split(QStringLiteral(" · "));
+    while (parts.size() > 1 && metrics.horizontalAdvance(parts.join(QStringLiteral(" · "))) > room)
+        parts.removeLast();
     painter.drawText(QRectF(right + 20, 0, room, height()), Qt::AlignRight | Qt::AlignVCenter,
-                     QFontMetricsF(painter.font()).elidedText(m_note, Qt::ElideRight, room));
+                     metrics.elidedText(parts.join(QStringLiteral(" · ")), Qt::ElideRight, room));
 }
 
 void TabStrip::mousePressEvent(QMouseEvent* event) {

@@ -29,6 +29,7 @@ protected:
 
 private:
     QRectF tabRect(int index) const;
+    double gap() const;
     QStringList m_titles;
     QString m_note;
     int m_current = 0;

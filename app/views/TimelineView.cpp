@@ -42,9 +42,9 @@ QRectF TimelineView::laneRect(int lane) const {
 QString TimelineView::summary() const {
     if (!hasPicture())
         return {};
-    return tr("step %1 simulated · %2 additive · %3 exposed")
-        .arg(secondsText(planner::toSeconds(picture()->stepPicoseconds)), secondsText(picture()->additiveSeconds),
-             secondsText(planner::toSeconds(picture()->exposedPicoseconds)));
+    return tr("step %1 simulated · %2 exposed · %3 additive")
+        .arg(secondsText(planner::toSeconds(picture()->stepPicoseconds)),
+             secondsText(planner::toSeconds(picture()->exposedPicoseconds)), secondsText(picture()->additiveSeconds));
 }
 
 void TimelineView::paintChart(QPainter& painter, const Colors& colors) {

@@ -13,7 +13,7 @@ public:
     void setSelection(const std::vector<std::int32_t>& operators);
     /// Where a lane is painted: 0 compute, 1 communication.
     QRectF laneRect(int lane) const;
-    /// "step 242 ms simulated · 239 ms additive · 38 ms exposed"
+    /// "step 242 ms simulated · 38 ms exposed · 239 ms additive"
     QString summary() const;
     QSize sizeHint() const override { return {800, 110}; }
     QSize minimumSizeHint() const override { return {300, 70}; }

@@ -31,6 +31,7 @@ TrainCard::TrainCard(QWidget* parent)
     m_every->setRange(1, 1'000'000);
     m_start->setObjectName("primary");
     m_start->setMinimumHeight(30);
+    m_start->setAccessibleName(tr("Start the run"));
 
     auto* grid = new QGridLayout;
     grid->setVerticalSpacing(7);
@@ -85,6 +86,7 @@ TrainCard::TrainCard(QWidget* parent)
     body()->addLayout(buttons);
     connect(m_start, &QPushButton::clicked, this, &TrainCard::start);
 
+    setProperty("overlay", true);
     auto* shadow = new QGraphicsDropShadowEffect(this);
     shadow->setBlurRadius(28);
     shadow->setOffset(0, 6);

@@ -120,7 +120,7 @@ void WaterfallView::paintEvent(QPaintEvent*) {
         name = metrics.elidedText(name, Qt::ElideRight, each - 4);
         painter.setPen(colors.text);
         if (metrics.horizontalAdvance(value) < each - 2)
-            painter.drawText(QRectF(left + bar / 2 - each / 2, top - 16, each, 15), Qt::AlignCenter, value);
+            painter.drawText(QRectF(left + bar / 2 - each / 2, top - 18, each, 15), Qt::AlignCenter, value);
         painter.setPen(colors.secondary);
         painter.drawText(QRectF(left + bar / 2 - each / 2, plot.bottom() + 4, each, 15), Qt::AlignCenter, name);
     }

@@ -3,6 +3,7 @@
 
 #include "app/views/CommandPalette.h"
 
+#include <QHash>
 #include <QObject>
 
 #include <vector>
@@ -26,17 +27,20 @@ public:
 private:
     QAction* add(QMenu* menu, const QString& text, const QKeySequence& keys, const std::function<void()>& act);
     void buildFile();
+    void buildExport(QMenu* menu);
     void buildEdit();
     void buildView();
     void buildPlan();
     void buildRun();
     void buildHelp();
     void fillRecent();
+    void describeKeys();
 
     MainWindow& m_window;
     Theme& m_theme;
     QMenu* m_recent = nullptr;
     std::vector<QAction*> m_commands;
+    QHash<QAction*, QString> m_paletteNames; ///< where the menu's text alone does not say it
 };
 
 } // namespace shardscope::app

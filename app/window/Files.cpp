@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/document/SessionFile.h"
+#include "app/look/Theme.h"
 #include "app/views/MessageStrip.h"
 #include "app/views/WelcomePage.h"
 #include "app/window/MainWindow.h"
@@ -9,6 +10,7 @@
 #include <QDir>
 #include <QFileDialog>
 #include <QFileInfo>
+#include <QMetaObject>
 #include <QSettings>
 
 namespace shardscope::app {
@@ -17,6 +19,9 @@ namespace {
 
 constexpr int kMostRecent = 10;
 const QString kRecentKey = QStringLiteral("recent");
+const QString kSizeKey = QStringLiteral("size");
+const QString kMaximizedKey = QStringLiteral("maximized");
+const QString kLightnessKey = QStringLiteral("lightness");
 
 /// A file dialog that does not block: it lives in the window until it is answered.
 QFileDialog* openDialog(QWidget* parent, const QString& title, QFileDialog::FileMode mode,
@@ -69,12 +74,21 @@ void MainWindow::savePlanByDialog() {
     dialog->setDefaultSuffix(QStringLiteral("json"));
     dialog->selectFile(QString::fromStdString(answer->plan->request.graph->name) + QStringLiteral(".plan.json"));
     connect(dialog, &QFileDialog::fileSelected, this, [this, answer](const QString& path) {
-        const contract::Plan plan = planner::emitPlan(*answer->plan, "shardscope " SHARDSCOPE_VERSION);
-        if (const auto written = contract::writeFileAtomically(path.toStdString(), contract::formatPlan(plan));
-            !written)
-            m_messages->showMessage(QString::fromStdString(written.error().message));
-        else
-            addRecent(path);
+        // The buffers of a large plan take a while to list and to write.
+        m_writer.submit([this, answer, path](const std::stop_token&) {
+            const contract::Plan plan = planner::emitPlan(*answer->plan, "shardscope " SHARDSCOPE_VERSION);
+            const auto written = contract::writeFileAtomically(path.toStdString(), contract::formatPlan(plan));
+            const QString error = written ? QString() : QString::fromStdString(written.error().message);
+            QMetaObject::invokeMethod(
+                this,
+                [this, path, error] {
+                    if (error.isEmpty())
+                        addRecent(path);
+                    else
+                        m_messages->showMessage(error);
+                },
+                Qt::QueuedConnection);
+        });
     });
 }
 
@@ -99,11 +113,44 @@ void MainWindow::addRecent(const QString& path) {
     Q_EMIT recentFilesChanged();
 }
 
+void MainWindow::restoreSettings() {
+    m_keepsSettings = true;
+    const QSettings settings;
+    const QSize size = settings.value(kSizeKey).toSize();
+    if (size.isValid())
+        resize(size.expandedTo(minimumSize()));
+    if (settings.value(kMaximizedKey).toBool())
+        setWindowState(windowState() | Qt::WindowMaximized);
+    const int lightness = settings.value(kLightnessKey, 0).toInt();
+    if (lightness >= static_cast<int>(Lightness::System) && lightness <= static_cast<int>(Lightness::Dark))
+        m_theme.choose(static_cast<Lightness>(lightness));
+}
+
+void MainWindow::saveSettings() const {
+    if (!m_keepsSettings)
+        return;
+    QSettings settings;
+    if (!isMaximized() && !isFullScreen())
+        settings.setValue(kSizeKey, size());
+    settings.setValue(kMaximizedKey, isMaximized());
+    settings.setValue(kLightnessKey, static_cast<int>(m_theme.chosen()));
+}
+
 void MainWindow::autosave() {
     if (m_autosavePath.isEmpty() || !m_document.isOpen())
         return;
-    QDir().mkpath(QFileInfo(m_autosavePath).path());
     // A failure to autosave must not disturb; saving by hand reports its own.
+    m_saver.submit([path = m_autosavePath, choices = m_document.choicesPointer()](const std::stop_token&) {
+        QDir().mkpath(QFileInfo(path).path());
+        (void)contract::writeFileAtomically(path.toStdString(), formatSession(*choices));
+    });
+}
+
+void MainWindow::saveNow() {
+    if (m_autosavePath.isEmpty() || !m_document.isOpen())
+        return;
+    m_saver.cancel();
+    QDir().mkpath(QFileInfo(m_autosavePath).path());
     (void)contract::writeFileAtomically(m_autosavePath.toStdString(), formatSession(m_document.choices()));
 }
 

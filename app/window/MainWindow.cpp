@@ -6,8 +6,10 @@
 #include "app/look/Units.h"
 #include "app/run/TrainCheck.h"
 #include "app/views/CommandPalette.h"
+#include "app/views/HelpPage.h"
 #include "app/views/Inspector.h"
 #include "app/views/MessageStrip.h"
+#include "app/views/OomCard.h"
 #include "app/views/OperatorMap.h"
 #include "app/views/PlanPage.h"
 #include "app/views/RunPage.h"
@@ -19,15 +21,19 @@
 #include "app/window/ToolBar.h"
 #include "app/work/Planning.h"
 
+#include <QClipboard>
 #include <QCloseEvent>
 #include <QDir>
 #include <QDropEvent>
 #include <QFileInfo>
 #include <QLabel>
+#include <QMetaObject>
 #include <QMimeData>
 #include <QStackedWidget>
 #include <QStatusBar>
 #include <QVBoxLayout>
+
+#include <algorithm>
 
 namespace shardscope::app {
 
@@ -56,6 +62,7 @@ void MainWindow::build() {
     m_inspector = new Inspector(m_document, page);
     m_runPage = new RunPage(m_trainer, page);
     m_welcome = new WelcomePage(page);
+    m_help = new HelpPage(page);
 
     auto* planning = new QWidget(page);
     auto* columns = new QHBoxLayout;
@@ -73,6 +80,7 @@ void MainWindow::build() {
     m_pages->addWidget(planning);
     m_pages->addWidget(m_runPage);
     m_pages->addWidget(m_welcome);
+    m_pages->addWidget(m_help);
     auto* body = new QVBoxLayout;
     body->setContentsMargins(kGap, kGap, kGap, kGap);
     body->setSpacing(kGap);
@@ -89,6 +97,7 @@ void MainWindow::build() {
     page->setFocus();
 
     m_trainCard = new TrainCard(page);
+    m_oomCard = new OomCard(page);
     m_palette = new CommandPalette(page);
     m_proof = new QLabel(this);
     m_activity = new QLabel(this);
@@ -107,6 +116,22 @@ void MainWindow::wire() {
     connect(m_toolBar, &ToolBar::replanRequested, this, &MainWindow::replanHere);
     connect(m_setup, &SetupPanel::openGraphRequested, this, [this] { openPathByDialog(true); });
     connect(m_setup, &SetupPanel::openClusterRequested, this, [this] { openPathByDialog(false); });
+    connect(m_setup, &SetupPanel::measureRequested, this, &MainWindow::toggleMeasuring);
+    connect(&m_measuring, &Measuring::runningChanged, this, [this](bool running) {
+        m_setup->setMeasuring(running);
+        showStatus();
+    });
+    connect(&m_measuring, &Measuring::failed, this,
+            [this](const QString& message) { m_messages->showMessage(message); });
+    connect(&m_measuring, &Measuring::finished, this, [this] {
+        statusBar()->showMessage(tr("This machine is measured"), 8000);
+        if (m_document.isOpen() && m_document.choices().clusterArgument == "local")
+            m_document.openCluster(QStringLiteral("local"));
+    });
+    connect(m_oomCard, &OomCard::reserveRequested, this, [this](qint64 bytes) { m_document.reserveMore(bytes); });
+    connect(m_oomCard, &OomCard::capacityRequested, this, [this](qint64 bytes) { m_document.setDeviceBytes(bytes); });
+    connect(m_help, &HelpPage::closeRequested, this, [this] { showMode(m_mode); });
+    connect(m_runPage, &RunPage::resumeRequested, this, &MainWindow::resumeRun);
     connect(m_verdict, &VerdictView::smallestRequested, this, [this](qint64 bytes) { m_document.setBudget(bytes); });
     connect(m_trainCard, &TrainCard::startRequested, this, &MainWindow::startTraining);
     connect(m_welcome, &WelcomePage::openRequested, this, [this] { openPathByDialog(true); });
@@ -138,13 +163,20 @@ void MainWindow::wire() {
     connect(&m_trainer, &Trainer::stateChanged, this, [this] {
         showAnswer();
         if (m_trainer.state() == Trainer::State::Ended)
-            if (const QString failure = m_trainer.record().failureText(); !failure.isEmpty())
-                m_messages->showMessage(failure, {{tr("Show the run"), [this] { showMode(1); }, false}});
+            showFailure();
         if (m_mayClose && !m_trainer.isActive())
             close();
     });
     connect(&m_trainer, &Trainer::recordChanged, this, &MainWindow::showStatus);
-    connect(&m_theme, &Theme::changed, this, [this] { m_document.select(m_document.selection()); });
+    connect(&m_exporting, &Exporting::progressed, this, &MainWindow::showStatus);
+    connect(&m_exporting, &Exporting::failed, this,
+            [this](const QString& message) { m_messages->showMessage(message); });
+    connect(&m_exporting, &Exporting::finished, this, [this](const QStringList& paths) {
+        statusBar()->showMessage(
+            paths.size() == 1 ? tr("Wrote %1").arg(paths.first())
+                              : tr("Wrote %1 files to %2").arg(paths.size()).arg(QFileInfo(paths.value(0)).path()),
+            8000);
+    });
 }
 
 void MainWindow::showPage() {
@@ -161,6 +193,7 @@ void MainWindow::showPage() {
 }
 
 void MainWindow::showMode(int mode) {
+    m_mode = mode;
     m_toolBar->setMode(mode);
     m_trainCard->hide();
     m_pages->setCurrentIndex(mode == 1 ? 1 : m_document.isOpen() ? 0 : 2);
@@ -191,6 +224,10 @@ void MainWindow::showStatus() {
     if (m_document.isOpen() && answer && answer->planner &&
         (!m_document.surroundings() || !m_document.surroundings()->isFinal))
         activity << tr("computing the frontier");
+    if (m_measuring.isRunning())
+        activity << tr("measuring this machine");
+    if (m_exporting.isBusy())
+        activity << m_exporting.progressText();
     if (m_trainer.isActive())
         activity << tr("training: %1").arg(m_trainer.record().headline());
     m_activity->setText(activity.join(QStringLiteral(" · ")));
@@ -222,6 +259,89 @@ void MainWindow::startTraining(const TrainSettings& settings) {
     m_runPage->setFocus(Qt::OtherFocusReason);
 }
 
+void MainWindow::showFailure() {
+    const RunRecord& record = m_trainer.record();
+    const QString failure = record.failureText();
+    if (failure.isEmpty())
+        return;
+    std::vector<MessageStrip::Choice> choices;
+    if (m_pages->currentIndex() != 1)
+        choices.push_back({tr("Show the run"), [this] { showMode(1); }, false});
+    if (m_trainer.canResume())
+        choices.push_back({tr("Resume from step %1").arg(record.checkpoint()->step), [this] { resumeRun(); }, true});
+    // What was held beyond the prediction can be set aside, so that the next plan leaves room for it.
+    std::int64_t surplus = 0;
+    for (const RunWorker& worker : record.workers())
+        if (worker.memory)
+            surplus = std::max(surplus, worker.memory->peakAllocated - worker.memory->predicted.total());
+    if (failure.contains(QLatin1String("memory"), Qt::CaseInsensitive) && surplus > 0 && m_document.isOpen())
+        choices.push_back({tr("Plan with %1 more in reserve").arg(bytesText(surplus)),
+                           [this, surplus] {
+                               showMode(0);
+                               m_document.reserveMore(surplus);
+                           },
+                           false});
+    m_messages->showMessage(failure, choices);
+}
+
+void MainWindow::resumeRun() {
+    const RunRecord& record = m_trainer.record();
+    if (!m_trainer.canResume()) {
+        m_messages->showMessage(m_trainer.isActive() ? tr("The run is still going on.")
+                                                     : tr("There is no ended run with a checkpoint to resume."));
+        return;
+    }
+    m_messages->hide();
+    const std::int64_t asked = std::max<std::int64_t>(record.stepsAsked(), 1);
+    const bool wasDone = record.bye() && record.bye()->status == "done";
+    m_trainer.resume(wasDone ? record.bye()->steps + asked : asked);
+    showMode(1);
+}
+
+void MainWindow::toggleMeasuring() {
+    if (m_measuring.isRunning())
+        m_measuring.cancel();
+    else if (m_trainer.isActive())
+        m_messages->showMessage(tr("A run is going on; measuring beside it would measure both."));
+    else
+        m_measuring.start();
+}
+
+void MainWindow::pasteOom() {
+    const auto report = parseOom(QGuiApplication::clipboard()->text());
+    const auto answer = m_document.answer();
+    if (!report) {
+        statusBar()->showMessage(tr("The clipboard holds no out-of-memory message of PyTorch"), 8000);
+        return;
+    }
+    if (!answer || !answer->plan || !answer->plan->feasible) {
+        m_messages->showMessage(
+            tr("Open the network that ran out of memory first: the message is laid against its plan."));
+        return;
+    }
+    m_comparer.submit([this, report = *report, answer](const std::stop_token& stop) {
+        const OomComparison comparison = compareOom(report, *answer->plan);
+        if (stop.stop_requested())
+            return;
+        QMetaObject::invokeMethod(
+            this,
+            [this, report, comparison, answer] {
+                m_oomCard->open(report, comparison,
+                                tr("%1 on %2")
+                                    .arg(QString::fromStdString(answer->choices->graph->title),
+                                         QString::fromStdString(answer->choices->cluster.title)));
+                placeOverlays();
+            },
+            Qt::QueuedConnection);
+    });
+}
+
+void MainWindow::showHelp(int topic) {
+    m_trainCard->hide();
+    m_help->showTopic(topic);
+    m_pages->setCurrentWidget(m_help);
+}
+
 void MainWindow::replanHere() {
     m_document.replanForThisMachine();
 }
@@ -229,6 +349,7 @@ void MainWindow::replanHere() {
 void MainWindow::placeOverlays() {
     const QWidget* page = centralWidget();
     m_trainCard->move(page->width() - m_trainCard->width() - kGap, m_toolBar->height() + 6);
+    m_oomCard->move((page->width() - m_oomCard->width()) / 2, m_toolBar->height() + 6);
     m_palette->move((page->width() - m_palette->width()) / 2, m_toolBar->height() + 6);
 }
 
@@ -260,6 +381,8 @@ void MainWindow::dropEvent(QDropEvent* event) {
 
 void MainWindow::closeEvent(QCloseEvent* event) {
     if (!m_trainer.isActive() || !m_trainer.isOwn()) {
+        saveNow();
+        saveSettings();
         event->accept();
         return;
     }

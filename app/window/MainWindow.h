@@ -2,6 +2,8 @@
 #pragma once
 
 #include "app/document/Document.h"
+#include "app/export/Exporting.h"
+#include "app/run/Measuring.h"
 #include "app/run/Trainer.h"
 
 #include <QMainWindow>
@@ -15,8 +17,10 @@ namespace shardscope::app {
 
 class Actions;
 class CommandPalette;
+class HelpPage;
 class Inspector;
 class MessageStrip;
+class OomCard;
 class PlanPage;
 class RunPage;
 class SetupPanel;
@@ -43,11 +47,36 @@ public:
     /// The session is kept here while it changes, and offered again on the welcome page; empty turns it off.
     void setAutosavePath(const QString& path);
 
+    HelpPage& helpPage() { return *m_help; }
+    OomCard& oomCard() { return *m_oomCard; }
+    SetupPanel& setupPanel() { return *m_setup; }
+    CommandPalette& palette() { return *m_palette; }
+    Measuring& measuring() { return m_measuring; }
+    Actions& actions() { return *m_actions; }
+
+    /// Takes size and lightness as they were left last time, and keeps them when closed.
+    void restoreSettings();
     void showMode(int mode); ///< 0 plan, 1 run
+    void showHelp(int topic);
+    /// Goes on with the ended run; where that was done, with as many steps again.
+    void resumeRun();
+    /// Starts measuring this machine, or ends that.
+    void toggleMeasuring();
+    /// Lays an out-of-memory message in the clipboard against the plan; says so when there is none.
+    void pasteOom();
     void openPathByDialog(bool folder);
     void saveSessionByDialog(bool askAlways);
     void savePlanByDialog();
     void attachByDialog();
+    /// What exports show; cheap, everything in it is shared.
+    ExportContent exportContent();
+    /// Writes one view, or the report, in the format of the path's suffix. Errors come as messages.
+    void exportFile(const std::optional<ViewKind>& view, const QString& path);
+    /// Every view that has something to show as picture, drawing and table, and the report.
+    void exportEverything(ExportContent content, const QString& folder);
+    void exportByDialog(const std::optional<ViewKind>& view);
+    void exportEverythingByDialog();
+    Exporting& exporting() { return m_exporting; }
     void openPalette();
     void openTrainCard();
     void replanHere();
@@ -70,13 +99,18 @@ private:
     void showPage();
     void showAnswer();
     void showStatus();
+    void showFailure();
     void autosave();
+    void saveNow();
+    void saveSettings() const;
     void placeOverlays();
     void startTraining(const TrainSettings& settings);
 
     Theme& m_theme;
     Document m_document;
     Trainer m_trainer;
+    Exporting m_exporting;
+    Measuring m_measuring;
     Actions* m_actions;
     ToolBar* m_toolBar = nullptr;
     MessageStrip* m_messages = nullptr;
@@ -85,9 +119,11 @@ private:
     PlanPage* m_planPage = nullptr;
     Inspector* m_inspector = nullptr;
     RunPage* m_runPage = nullptr;
+    HelpPage* m_help = nullptr;
     WelcomePage* m_welcome = nullptr;
     QStackedWidget* m_pages = nullptr;
     TrainCard* m_trainCard = nullptr;
+    OomCard* m_oomCard = nullptr;
     CommandPalette* m_palette = nullptr;
     QLabel* m_proof = nullptr;
     QLabel* m_activity = nullptr;
@@ -95,6 +131,11 @@ private:
     QString m_openingPath;
     bool m_mayClose = false;
     bool m_trainWhenAnswered = false;
+    bool m_keepsSettings = false;
+    int m_mode = 0;
+    LatestWins m_saver;    ///< autosaves
+    LatestWins m_writer;   ///< plan files
+    LatestWins m_comparer; ///< out-of-memory messages
 };
 
 } // namespace shardscope::app

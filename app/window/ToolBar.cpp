@@ -4,6 +4,7 @@
 #include "app/document/Document.h"
 #include "app/look/Theme.h"
 #include "app/views/Card.h"
+#include "app/views/ElidedCombo.h"
 #include "app/views/Tabs.h"
 #include "planner/cluster/Clusters.h"
 #include "planner/readers/Readers.h"
@@ -39,17 +40,19 @@ void fill(QComboBox* box, const std::vector<planner::ZooEntry>& entries, const Q
 } // namespace
 
 ToolBar::ToolBar(Document& document, QWidget* parent)
-    : QWidget(parent), m_document(document), m_graph(new QComboBox(this)), m_cluster(new QComboBox(this)),
+    : QWidget(parent), m_document(document), m_graph(new ElidedCombo(this)), m_cluster(new ElidedCombo(this)),
       m_undo(new QToolButton(this)), m_redo(new QToolButton(this)),
       m_mode(new SegmentedSwitch({tr("Plan"), tr("Run")}, this)), m_save(new QPushButton(tr("Save plan"), this)),
       m_search(new QPushButton(this)), m_reason(new ElidedLabel(this)),
       m_replan(new QPushButton(tr("Re-plan for this machine"), this)), m_train(new QPushButton(tr("Train"), this)) {
     setFixedHeight(44);
-    m_graph->setFixedWidth(166);
+    m_graph->setMinimumWidth(112);
+    m_graph->setMaximumWidth(166);
     m_graph->setMaxVisibleItems(24);
     m_graph->setAccessibleName(tr("Graph"));
     m_graph->setToolTip(tr("The neural network"));
-    m_cluster->setFixedWidth(212);
+    m_cluster->setMinimumWidth(120);
+    m_cluster->setMaximumWidth(260);
     m_cluster->setMaxVisibleItems(24);
     m_cluster->setAccessibleName(tr("Cluster"));
     m_cluster->setToolTip(tr("The devices it is trained on"));
@@ -65,11 +68,11 @@ ToolBar::ToolBar(Document& document, QWidget* parent)
     m_undo->setAccessibleName(tr("Undo"));
     m_redo->setAccessibleName(tr("Redo"));
     m_search->setObjectName("search");
-    m_search->setText(tr("Search   Ctrl+K"));
+    m_search->setText(tr("Search"));
     m_search->setToolTip(tr("Search operators and commands (Ctrl+K)"));
     m_search->setAccessibleName(tr("Search operators and commands"));
     m_search->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Fixed);
-    m_search->setMinimumWidth(138);
+    m_search->setMinimumWidth(100);
     m_search->setMaximumWidth(260);
     m_train->setObjectName("primary");
     m_train->setMinimumHeight(28);
@@ -90,8 +93,8 @@ ToolBar::ToolBar(Document& document, QWidget* parent)
     auto* row = new QHBoxLayout(this);
     row->setContentsMargins(kGap, 0, kGap, 0);
     row->setSpacing(8);
-    row->addWidget(m_graph);
-    row->addWidget(m_cluster);
+    row->addWidget(m_graph, 3);
+    row->addWidget(m_cluster, 4);
     row->addSpacing(2);
     row->addWidget(m_undo);
     row->addWidget(m_redo);
@@ -99,7 +102,7 @@ ToolBar::ToolBar(Document& document, QWidget* parent)
     row->addWidget(m_mode);
     row->addWidget(m_save);
     row->addSpacing(8);
-    row->addWidget(m_search, 3);
+    row->addWidget(m_search, 4);
     row->addLayout(reason, 4);
     row->addWidget(m_train);
 

@@ -12,7 +12,9 @@ namespace {
 /// Memory is sampled finely enough for a screen of 4,000 pixels zoomed in eight times.
 constexpr std::size_t kMemoryWindows = std::size_t{1} << 15;
 
-StepPicturePointer pictureOf(const planner::PlanResultPointer& plan, const std::stop_token& stop) {
+} // namespace
+
+StepPicturePointer stepPictureOf(const planner::PlanResultPointer& plan, const std::stop_token& stop) {
     auto picture = std::make_shared<StepPicture>();
     picture->plan = plan;
     const auto fail = [&picture](const contract::Error& error) {
@@ -39,8 +41,6 @@ StepPicturePointer pictureOf(const planner::PlanResultPointer& plan, const std::
     return picture;
 }
 
-} // namespace
-
 Simulating::Simulating(QObject* parent) : QObject(parent) {}
 
 void Simulating::simulate(const planner::PlanResultPointer& plan) {
@@ -51,7 +51,7 @@ void Simulating::simulate(const planner::PlanResultPointer& plan) {
         return;
     }
     m_simulator.submit([this, plan, generation](const std::stop_token& stop) {
-        const StepPicturePointer picture = pictureOf(plan, stop);
+        const StepPicturePointer picture = stepPictureOf(plan, stop);
         if (!picture || stop.stop_requested())
             return;
         QMetaObject::invokeMethod(

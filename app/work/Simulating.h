@@ -10,6 +10,7 @@
 #include <QObject>
 
 #include <array>
+#include <stop_token>
 
 namespace shardscope::app {
 
@@ -26,6 +27,9 @@ struct StepPicture {
     std::int64_t peakPicoseconds = 0;
 };
 using StepPicturePointer = std::shared_ptr<const StepPicture>;
+
+/// Simulates the step of a feasible plan; tens of milliseconds, on a thread. Null when stopped.
+StepPicturePointer stepPictureOf(const planner::PlanResultPointer& plan, const std::stop_token& stop);
 
 /// Two plans' steps side by side. Immutable.
 struct StepComparison {

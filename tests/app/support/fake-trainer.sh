@@ -3,10 +3,12 @@
 # Stands in for shardscope-train: what follows --data says how it behaves.
 behaviour=normal
 steps=5
+folder=.
 while [ $# -gt 0 ]; do
     case "$1" in
         --data) behaviour=$2; shift ;;
         --steps) steps=$2; shift ;;
+        --run-dir) folder=$2; shift ;;
     esac
     shift
 done
@@ -54,6 +56,13 @@ case "$behaviour" in
         trap 'bye stopped 1; exit 130' INT
         while :; do sleep 0.05; done
         ;;
+    stall-to-file)
+        # What it says goes into the run folder too, as the real one does.
+        { start; step 1; } | tee "$folder/run.ndjson"
+        trap 'bye stopped 1 >>"$folder/run.ndjson"; exit 130' INT
+        while :; do sleep 0.05; done
+        ;;
+    silent) exit 4 ;;
     deaf)
         start
         trap '' INT
