@@ -21,12 +21,15 @@ contract::Result<void> Communication::connect(Ranks& ranks, Group& group, const 
         ranks.collectives = std::make_unique<RingCollectives>(*ranks.ring);
         return {};
     }
-    auto own = m_device.connect(group, members, m_whyNotOwn);
-    if (!own)
-        return tl::unexpected(own.error());
-    ranks.collectives = std::move(*own);
-    if (!ranks.collectives)
-        ranks.collectives = std::make_unique<StagedCollectives>(m_device, *ranks.ring, regions.front());
+    if (members.ranks.size() > 1) {
+        auto own = m_device.connect(group, members, m_whyNotOwn);
+        if (!own)
+            return tl::unexpected(own.error());
+        ranks.collectives = std::move(*own);
+    }
+    if (!ranks.collectives) // a ring of one does nothing, and has no staging memory
+        ranks.collectives = std::make_unique<StagedCollectives>(m_device, *ranks.ring,
+                                                                regions.empty() ? MemoryRegion{} : regions.front());
     return {};
 }
 

@@ -4,6 +4,7 @@
 #include "runtime/contract/Operator.h"
 #include "runtime/device/Device.h"
 #include "runtime/network/StateLayout.h"
+#include "runtime/ops/shared/Portable.h"
 
 #include <cstdint>
 #include <functional>
@@ -11,12 +12,9 @@
 
 namespace shardscope::engine {
 
-/// A bijective 64-bit mix (SplitMix64's finaliser): the counter-based source of all randomness here.
+/// The source of all randomness here.
 constexpr std::uint64_t mixBits(std::uint64_t x) {
-    x += 0x9E3779B97F4A7C15ULL;
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL;
-    return x ^ (x >> 31);
+    return shared::mix(x);
 }
 
 /// The random stream of one tensor.
