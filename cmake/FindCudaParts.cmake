@@ -1,6 +1,10 @@
 # Finds what the GPU parts need and sets SHARDSCOPE_HAS_CUDA and SHARDSCOPE_CUDA_SUMMARY. Only headers, nvcc and the static
 # runtime are needed to build; cuBLASLt, NCCL and NVML are loaded when a GPU is used.
 set(SHARDSCOPE_HAS_CUDA OFF)
+if(NOT SHARDSCOPE_ENGINE)
+    set(SHARDSCOPE_CUDA_SUMMARY "no training runtime, as asked")
+    return()
+endif()
 if(NOT SHARDSCOPE_CUDA)
     set(SHARDSCOPE_CUDA_SUMMARY "no CUDA, as asked (SHARDSCOPE_CUDA is OFF): training runs on CPU cores")
     return()

@@ -105,6 +105,5 @@ void CudaProbeTest::ranksAgreeOnCollectives() {
              std::string("rank 1 has NCCL 22700 and rank 0 has 22809"));
 }
 
-Q_DECLARE_METATYPE(shardscope::engine::CudaProbe)
 QTEST_APPLESS_MAIN(CudaProbeTest)
 #include "tst_cuda_probe.moc"

@@ -287,6 +287,13 @@ void SharedKernelTest::crossEntropy() {
     for (std::size_t t = 0; t < kTokens; ++t)
         QVERIFY(std::abs(static_cast<double>(losses.floats()[t]) - loss(z, t)) < 1e-5);
     QVERIFY(isClose(gradient, numericGradient(z, total)));
+    // A loss that is no number is not taken for a small one.
+    Memory broken = logits;
+    PortableKernels<LoopLauncher>::put(broken, 3, static_cast<double>(NAN), Write::Overwrite);
+    QVERIFY(std::isnan(k.crossEntropy(broken, targets.data(), kTokens, kVocabulary, marks).loss));
+    k.clearSums();
+    k.crossEntropyWithGradient(broken, targets.data(), kTokens, kVocabulary, losses);
+    QVERIFY(std::isnan(k.readSums()->loss));
 }
 
 void SharedKernelTest::onlineSoftmaxIsThatOfTheWhole() {

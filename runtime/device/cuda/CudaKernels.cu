@@ -74,13 +74,15 @@ public:
 
 protected:
     contract::Result<DeviceSums> fetch(const DeviceSums* sums) override {
-        DeviceSums result{};
-        if (const cudaError_t status =
-                cudaMemcpyAsync(&result, sums, sizeof result, cudaMemcpyDeviceToHost, m_context.stream);
-            status != cudaSuccess)
-            return contract::runFailed(std::string("reading sums: ") + cudaGetErrorString(status));
+        // First: a copy to memory that is not pinned waits inside the driver, where nobody looks after collectives.
         if (auto waited = m_context.wait(); !waited)
             return tl::unexpected(waited.error());
+        DeviceSums result{};
+        cudaError_t status = cudaMemcpyAsync(&result, sums, sizeof result, cudaMemcpyDeviceToHost, m_context.stream);
+        if (status == cudaSuccess)
+            status = cudaStreamSynchronize(m_context.stream);
+        if (status != cudaSuccess)
+            return contract::runFailed(std::string("reading sums: ") + cudaGetErrorString(status));
         return result;
     }
 

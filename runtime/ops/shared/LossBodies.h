@@ -48,7 +48,8 @@ SHARDSCOPE_SHARED Judgement judgeRow(const Team& team, const E* logits, std::int
         return {0, false};
     const OnlineSoftmax all = softmaxOfRow(team, logits, vocabulary);
     const float logit = load(logits + target);
-    return {fmaxf(all.logSumExp() - logit, 0.0F), logit >= all.maximum};
+    const float loss = all.logSumExp() - logit;
+    return {loss < 0 ? 0.0F : loss, logit >= all.maximum}; // rounding; what is no number stays none
 }
 
 } // namespace shardscope::engine::shared
