@@ -57,7 +57,7 @@ private Q_SLOTS:
 };
 
 void DeviceTest::cleanup() {
-    QVERIFY2(g_violations.empty(), g_violations.front().c_str());
+    QVERIFY2(g_violations.empty(), g_violations.empty() ? "" : g_violations.front().c_str());
 }
 
 void DeviceTest::float32AgreesWithTheCpu_data() {
