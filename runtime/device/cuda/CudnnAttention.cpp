@@ -221,20 +221,6 @@ std::unique_ptr<CudnnAttention> CudnnAttention::open(cudaStream_t stream, Alloca
     return nullptr;
 }
 
-std::string faultOfAttentionGraphs(AttentionShape shape, std::int64_t queryStride, std::int64_t keyStride) {
-    if (const std::string& fault = loadCudnn(); !fault.empty())
-        return {}; // then it is not used
-    try {
-        for (const bool isBackward : {false, true})
-            if (auto status = graphOf({shape, queryStride, keyStride, queryStride, keyStride, isBackward})->validate();
-                status.is_bad())
-                return status.get_message();
-    } catch (const std::exception& error) {
-        return error.what();
-    }
-    return {};
-}
-
 } // namespace shardscope::engine::cuda
 
 #else
@@ -244,9 +230,6 @@ namespace shardscope::engine::cuda {
 std::unique_ptr<CudnnAttention> CudnnAttention::open(cudaStream_t, Allocate, std::string& why) {
     why = "this program was built without cuDNN's frontend headers";
     return nullptr;
-}
-std::string faultOfAttentionGraphs(AttentionShape, std::int64_t, std::int64_t) {
-    return {};
 }
 
 } // namespace shardscope::engine::cuda

@@ -28,8 +28,4 @@ public:
                                             const AttentionGradients& gradients) = 0;
 };
 
-/// Whether the graphs of a shape are well formed, as far as can be told without a GPU; the reason otherwise. Empty also
-/// where the program was built without cuDNN.
-std::string faultOfAttentionGraphs(AttentionShape shape, std::int64_t queryStride, std::int64_t keyStride);
-
 } // namespace shardscope::engine::cuda
