@@ -41,6 +41,7 @@ headless() {
 }
 
 install_missing "${packages_build[@]}" "${packages_run[@]}"
+fetch_cudnn_frontend
 if [ "${1:-}" = "--headless" ]; then
     configure_and_build release shardscope shardscope-plan shardscope-train
     headless "${2:-}"

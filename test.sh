@@ -42,6 +42,7 @@ finish() {
 }
 
 install_missing "${packages_build[@]}" ${CI:+"${packages_launchers[@]}"} || exit 1
+fetch_cudnn_frontend
 configure_and_build release || { failed=1 status=1; finish; }
 run_preset release "$@"
 if [ -n "$sanitize" ]; then

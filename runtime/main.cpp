@@ -84,8 +84,9 @@ int main(int argc, char** argv) {
 
     engine::MeasureOptions measureOptions;
     CLI::App* const measure = app.add_subcommand("measure", "measures this machine and writes a cluster file");
-    measure->add_option("--workers", measureOptions.workers, "ranks to measure with (default: one per core)")
+    measure->add_option("--workers", measureOptions.workers, "ranks to measure with (default: one per core, or GPU)")
         ->check(CLI::Range(1, 256));
+    measure->add_option("--device", measureOptions.device, "cpu or cuda")->capture_default_str();
     measure->add_option("-o,--output", measureOptions.output, "default: ~/.cache/shardscope/local.cluster.json");
     measure->add_flag("--json", measureOptions.json, "print the cluster as JSON");
 

@@ -78,4 +78,22 @@ contract::Result<void> Group::meet(const std::string& name) {
     return {};
 }
 
+contract::Result<void> Group::publish(const std::string& name, const std::string& value) {
+    try {
+        m_store->set(name, {value.begin(), value.end()});
+    } catch (const std::exception& error) {
+        return contract::runFailed(error.what());
+    }
+    return {};
+}
+
+contract::Result<std::string> Group::read(const std::string& name) {
+    try {
+        const std::vector<char> value = m_store->get(name);
+        return std::string(value.begin(), value.end());
+    } catch (const std::exception& error) {
+        return contract::runFailed(error.what());
+    }
+}
+
 } // namespace shardscope::engine

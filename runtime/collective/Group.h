@@ -40,6 +40,10 @@ public:
 
     /// Waits for all ranks through the store: slow, for the set-up only. `name` must be new each time.
     contract::Result<void> meet(const std::string& name);
+    /// Tells the other ranks something, under a name that is new each time; hears it, waiting until it is told. For the
+    /// set-up, in groups of more than one. Errors: RunFailed.
+    contract::Result<void> publish(const std::string& name, const std::string& value);
+    contract::Result<std::string> read(const std::string& name);
 
 private:
     explicit Group(GroupAddress address);

@@ -28,7 +28,7 @@ OptimizerBytes optimizerBytes(const Preset& preset) {
     return {master, oneMoment ? moments : moments / 2, oneMoment ? 0 : moments / 2};
 }
 
-/// Calls visit(kind, tensor, part, elements, bytes) for each state buffer, in storage order.
+/// Calls visit(kind, tensor, part, elements, bytes per element) for each state buffer, in storage order.
 template<typename Visit>
 void forEachStateBuffer(const Operator& op, const Placement& placement, std::int64_t ranks, const Preset& preset,
                         const std::vector<SlicePart>& parts, Visit visit) {
@@ -47,7 +47,7 @@ void forEachStateBuffer(const Operator& op, const Placement& placement, std::int
                 keep ? std::max(preset.weightBytes, preset.gatheredBytes) : preset.weightBytes;
             const auto emit = [&](BufferKind kind, std::int64_t elements, std::int64_t bytesPerElement) {
                 if (bytesPerElement > 0)
-                    visit(kind, t, p, elements, alignUp(elements * bytesPerElement));
+                    visit(kind, t, p, elements, bytesPerElement);
             };
             emit(BufferKind::Weight, weight, weightBytes);
             emit(BufferKind::Gradient, gradient, preset.gradientBytes);
@@ -128,35 +128,39 @@ std::vector<StateBuffer> sizeState(const Operator& op, const Placement& placemen
                                    const Preset& preset) {
     const std::vector<SlicePart> parts = sliceParts(op, placement);
     std::vector<StateBuffer> buffers;
-    forEachStateBuffer(
-        op, placement, ranks, preset, parts,
-        [&](BufferKind kind, std::size_t tensor, std::size_t part, std::int64_t elements, std::int64_t bytes) {
-            std::string suffix = op.tensors[tensor].name;
-            if (parts.size() > 1)
-                suffix += "." + std::to_string(part);
-            suffix += bufferSuffix(kind);
-            buffers.push_back({std::move(suffix), kind, static_cast<std::int32_t>(tensor),
-                               static_cast<std::int32_t>(part), elements, bytes, bufferCategory(kind)});
-        });
+    forEachStateBuffer(op, placement, ranks, preset, parts,
+                       [&](BufferKind kind, std::size_t tensor, std::size_t part, std::int64_t elements,
+                           std::int64_t bytesPerElement) {
+                           std::string suffix = op.tensors[tensor].name;
+                           if (parts.size() > 1)
+                               suffix += "." + std::to_string(part);
+                           suffix += bufferSuffix(kind);
+                           buffers.push_back({std::move(suffix), kind, static_cast<std::int32_t>(tensor),
+                                              static_cast<std::int32_t>(part), elements,
+                                              alignUp(elements * bytesPerElement), bytesPerElement,
+                                              bufferCategory(kind)});
+                       });
     return buffers;
 }
 
 StateSize sumState(const Operator& op, const Placement& placement, std::int64_t ranks, const Preset& preset) {
     StateSize size;
-    forEachStateBuffer(op, placement, ranks, preset, sliceParts(op, placement),
-                       [&](BufferKind kind, std::size_t, std::size_t, std::int64_t, std::int64_t bytes) {
-                           switch (bufferCategory(kind)) {
-                           case Category::Parameters:
-                               size.parameters += bytes;
-                               break;
-                           case Category::Gradients:
-                               size.gradients += bytes;
-                               break;
-                           default:
-                               size.optimizer += bytes;
-                               break;
-                           }
-                       });
+    forEachStateBuffer(
+        op, placement, ranks, preset, sliceParts(op, placement),
+        [&](BufferKind kind, std::size_t, std::size_t, std::int64_t elements, std::int64_t bytesPerElement) {
+            const std::int64_t bytes = alignUp(elements * bytesPerElement);
+            switch (bufferCategory(kind)) {
+            case Category::Parameters:
+                size.parameters += bytes;
+                break;
+            case Category::Gradients:
+                size.gradients += bytes;
+                break;
+            default:
+                size.optimizer += bytes;
+                break;
+            }
+        });
     return size;
 }
 

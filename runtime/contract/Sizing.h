@@ -56,6 +56,7 @@ struct StateBuffer {
     std::int32_t part = 0;   ///< index into sliceParts()
     std::int64_t elements = 0;
     std::int64_t bytes = 0; ///< rounded up to kBufferAlignment
+    std::int64_t bytesPerElement = 0;
     Category category = Category::Parameters;
 };
 

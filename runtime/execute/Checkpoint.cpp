@@ -5,6 +5,7 @@
 #include "runtime/contract/Plan.h"
 #include "runtime/data/Safetensors.h"
 #include "runtime/network/HuggingFace.h"
+#include "runtime/network/Initializer.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -50,7 +51,7 @@ std::vector<TensorShape> momentShapes(const PlanSetup& setup) {
 
 /// One value array of a tensor part on this rank: weights or a moment.
 struct Values {
-    float* memory = nullptr;
+    Elements memory;
     bool sharded = false;
     std::string name; ///< in its file
     SafetensorsFile* file = nullptr;
@@ -70,7 +71,7 @@ contract::Result<void> forEachValues(const PlanSetup& setup, const StateLayout& 
                 const StateDictOrder order(setup.architecture, op, op.tensors[t]);
                 const std::string name = stateDictName(setup.architecture, op, op.tensors[t]);
                 for (const Values& values :
-                     {Values{tensor.weight, tensor.weightSharded, name, weights},
+                     {Values{tensor.exactWeight(), tensor.exactWeightSharded(), name, weights},
                       Values{tensor.firstMoment, tensor.updateSharded, momentName(name, 1), moments},
                       Values{tensor.secondMoment, tensor.updateSharded, momentName(name, 2), moments}})
                     if (auto visited = visit(tensor, order, values); !visited)
@@ -90,16 +91,24 @@ void scatter(const TensorState& tensor, const StateDictOrder& order, const Value
 }
 
 contract::Result<void> gatherValues(Ring& ring, const TensorState& tensor, const StateDictOrder& order,
-                                    const Values& values) {
+                                    const Values& values, Device& device) {
+    const std::int64_t capacity = ring.pieceCapacity();
+    std::vector<float> own;
+    const auto read = [&](std::int64_t at, std::int64_t count) {
+        own.resize(static_cast<std::size_t>(count));
+        device.downloadOnLane(own.data(), values.memory + at, count);
+        return own.data();
+    };
     if (!values.sharded) {
-        if (ring.rank() == 0)
-            scatter(tensor, order, values, 0, tensor.elements, values.memory);
+        for (std::int64_t at = 0; ring.rank() == 0 && at < tensor.elements; at += capacity) {
+            const std::int64_t count = std::min(capacity, tensor.elements - at);
+            scatter(tensor, order, values, at, count, read(at, count));
+        }
         return {};
     }
-    const std::int64_t capacity = ring.pieceCapacity();
     for (std::int64_t at = 0; at < tensor.shard; at += capacity) {
         const std::int64_t count = std::min(capacity, tensor.shard - at);
-        const auto pieces = ring.gatherPieces(values.memory + at, count);
+        const auto pieces = ring.gatherPieces(read(at, count), count);
         if (!pieces)
             return tl::unexpected(pieces.error());
         for (int r = 0; ring.rank() == 0 && r < tensor.group; ++r) {               // the other nodes have copies
@@ -202,7 +211,7 @@ contract::Result<std::string> saveCheckpoint(Executor& executor, const PlanSetup
     auto gathered = executor.onLane([&](Ring& ring) {
         return forEachValues(setup, executor.layout(), weights.get(), moments.get(),
                              [&](const TensorState& tensor, const StateDictOrder& order, const Values& values) {
-                                 return gatherValues(ring, tensor, order, values);
+                                 return gatherValues(ring, tensor, order, values, executor.device());
                              });
     });
     if (!gathered)
@@ -283,12 +292,12 @@ contract::Result<void> loadCheckpoint(Executor& executor, const PlanSetup& setup
     return forEachValues(
         setup, executor.layout(), weights->get(), moments->get(),
         [&](const TensorState& tensor, const StateDictOrder& order, const Values& values) -> contract::Result<void> {
-            const std::int64_t begin = values.sharded ? tensor.shardBegin(executor.rank()) : 0;
-            const std::int64_t count = values.sharded ? tensor.shardCount(executor.rank()) : tensor.elements;
             const float* const from = values.file->tensor(values.name);
-            const std::int64_t base = tensor.firstRow * tensor.columns + begin;
-            for (std::int64_t e = 0; e < count; ++e)
-                values.memory[e] = from[order.indexOf(base + e)];
+            const auto valueAt = [&](std::int64_t element) { return from[order.indexOf(element)]; };
+            if (values.file == weights->get())
+                fillWeights(tensor, executor.rank(), executor.device(), valueAt);
+            else
+                fillElements(tensor, executor.rank(), executor.device(), values.memory, values.sharded, valueAt);
             return {};
         });
 }

@@ -2,7 +2,6 @@
 #include "runtime/execute/Communication.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 namespace shardscope::engine {
@@ -10,26 +9,56 @@ namespace shardscope::engine {
 using contract::StepCode;
 using contract::StepInstruction;
 
-contract::Result<std::unique_ptr<Communication>>
-Communication::create(const PlanSetup& setup, const StateLayout& layout, Group& group, BufferPool& pool) {
-    std::unique_ptr<Communication> communication(new Communication(setup, layout, group));
-    // Every rank has the same table, so its arenas are laid out alike: what the ring asks for.
-    std::vector<MemoryRegion> regions;
-    for (const contract::Arena arena :
-         {contract::Arena::Parameters, contract::Arena::Gradients, contract::Arena::Slots})
-        if (pool.arenas().bytes(arena) > 0)
-            regions.push_back({pool.arenas().base(arena), pool.arenas().bytes(arena)});
-    MemoryRegion scratch;
-    if (const BufferId id = pool.find("collective"); id != kNoBuffer)
-        scratch = {reinterpret_cast<std::byte*>(pool.take(id)), pool.bytes(id)};
-    const auto connect = [&](std::unique_ptr<Ring>& ring, RingMembers members) -> contract::Result<void> {
-        auto connected = Ring::create(group, std::move(members), regions, scratch);
-        if (!connected)
-            return tl::unexpected(connected.error());
-        ring = std::move(*connected);
+Communication::~Communication() = default;
+
+contract::Result<void> Communication::connect(Ranks& ranks, Group& group, const RingMembers& members,
+                                              const std::vector<MemoryRegion>& regions, MemoryRegion scratch) {
+    auto ring = Ring::create(group, members, regions, scratch);
+    if (!ring)
+        return tl::unexpected(ring.error());
+    ranks.ring = std::move(*ring);
+    if (m_device.isHostMemory()) {
+        ranks.collectives = std::make_unique<RingCollectives>(*ranks.ring);
         return {};
+    }
+    if (members.ranks.size() > 1) {
+        auto own = m_device.connect(group, members, m_whyNotOwn);
+        if (!own)
+            return tl::unexpected(own.error());
+        ranks.collectives = std::move(*own);
+    }
+    if (!ranks.collectives) // a ring of one does nothing, and has no staging memory
+        ranks.collectives = std::make_unique<StagedCollectives>(m_device, *ranks.ring,
+                                                                regions.empty() ? MemoryRegion{} : regions.front());
+    return {};
+}
+
+contract::Result<std::unique_ptr<Communication>> Communication::create(const PlanSetup& setup,
+                                                                       const StateLayout& layout, Group& group,
+                                                                       BufferPool& pool, Device& device) {
+    std::unique_ptr<Communication> communication(new Communication(setup, layout, group, device));
+    std::vector<MemoryRegion> regions;
+    MemoryRegion scratch;
+    const BufferId scratchBuffer = pool.find("collective");
+    if (device.isHostMemory()) {
+        // Every rank has the same table, so its arenas are laid out alike: what the ring asks for.
+        for (const contract::Arena arena :
+             {contract::Arena::Parameters, contract::Arena::Gradients, contract::Arena::Slots})
+            if (pool.arenas().bytes(arena) > 0)
+                regions.push_back({pool.arenas().base(arena), pool.arenas().bytes(arena)});
+        if (scratchBuffer != kNoBuffer)
+            scratch = {pool.take(scratchBuffer), pool.bytes(scratchBuffer)};
+    } else if (group.size() > 1) {
+        const std::int64_t scratchBytes = contract::kCollectiveScratchBytes;
+        communication->m_staging.resize(static_cast<std::size_t>(StagedCollectives::kStagingBytes + scratchBytes));
+        regions = {{communication->m_staging.data(), StagedCollectives::kStagingBytes}};
+        scratch = {communication->m_staging.data() + StagedCollectives::kStagingBytes, scratchBytes};
+        pool.take(scratchBuffer); // the plan sets it aside for whatever the collectives of the device need
+    }
+    const auto connect = [&](Ranks& ranks, const RingMembers& members) {
+        return communication->connect(ranks, group, members, regions, scratch);
     };
-    if (auto all = connect(communication->m_ring, RingMembers::everybody(group)); !all)
+    if (auto all = connect(communication->m_all, RingMembers::everybody(group)); !all)
         return tl::unexpected(all.error());
     bool usesNodes = false;
     for (std::int32_t op = 0; op < layout.count(); ++op)
@@ -66,8 +95,8 @@ template<typename Visit> void Communication::forEachPart(const StepInstruction& 
             visit(m_layout.of(op).parts.front());
 }
 
-contract::Result<void> Communication::run(const StepInstruction& instruction, const std::vector<float*>& slots) {
-    float* const slot = instruction.slot >= 0 ? slots[static_cast<std::size_t>(instruction.slot)] : nullptr;
+contract::Result<void> Communication::run(const StepInstruction& instruction, const std::vector<std::byte*>& slots) {
+    std::byte* const slot = instruction.slot >= 0 ? slots[static_cast<std::size_t>(instruction.slot)] : nullptr;
     m_tensors.clear();
     switch (instruction.code) {
     case StepCode::Gather:
@@ -82,41 +111,37 @@ contract::Result<void> Communication::run(const StepInstruction& instruction, co
                 if (!tensor.weightSharded) // sharded members of a coalesced block are gathered before their use
                     m_tensors.push_back({tensor.weight, {tensor.elements, tensor.shard}});
         });
-        return shardRing(instruction.op).allGather(m_tensors);
+        return shardRanks(instruction.op).collectives->allGather(m_tensors);
     default:
         return {};
     }
 }
 
-contract::Result<void> Communication::gather(const StepInstruction& instruction, float* slot) {
-    Ring& ring = shardRing(instruction.op);
+contract::Result<void> Communication::gather(const StepInstruction& instruction, std::byte* slot) {
+    const Ranks& ranks = shardRanks(instruction.op);
     forEachPart(instruction, [&](const PartState& part) {
         for (const TensorState& tensor : part.tensors) {
             if (!tensor.weightSharded) // a kept member of a coalesced block
                 continue;
-            float* const whole = slot + tensor.gatheredOffset;
-            std::memcpy(whole + ring.rank() * tensor.shard, tensor.weight,
-                        static_cast<std::size_t>(tensor.shard) * sizeof(float));
+            const Elements whole = tensor.gatheredIn(slot);
+            m_device.copyOnLane(whole + ranks.rank() * tensor.shard, tensor.weight, tensor.shard);
             m_tensors.push_back({whole, {tensor.paddedElements, tensor.shard}});
         }
     });
-    return ring.allGather(m_tensors);
+    return ranks.collectives->allGather(m_tensors);
 }
 
-contract::Result<void> Communication::reduceScatter(const StepInstruction& instruction, float* slot) {
-    Ring& ring = shardRing(instruction.op);
+contract::Result<void> Communication::reduceScatter(const StepInstruction& instruction, std::byte* slot) {
+    const Ranks& ranks = shardRanks(instruction.op);
     forEachPart(instruction, [&](const PartState& part) {
         for (const TensorState& tensor : part.tensors)
-            m_tensors.push_back({slot + tensor.unreducedOffset, {tensor.paddedElements, tensor.shard}});
+            m_tensors.push_back({tensor.unreducedIn(slot), {tensor.paddedElements, tensor.shard}});
     });
-    if (auto done = ring.reduceScatter(m_tensors); !done)
+    if (auto done = ranks.collectives->reduceScatter(m_tensors); !done)
         return done;
     forEachPart(instruction, [&](const PartState& part) {
-        for (const TensorState& tensor : part.tensors) {
-            const float* const sum = slot + tensor.unreducedOffset + ring.rank() * tensor.shard;
-            for (std::int64_t i = 0; i < tensor.shard; ++i)
-                tensor.gradient[i] += sum[i];
-        }
+        for (const TensorState& tensor : part.tensors)
+            m_device.addOnLane(tensor.gradient, tensor.unreducedIn(slot) + ranks.rank() * tensor.shard, tensor.shard);
     });
     return {};
 }
@@ -127,7 +152,7 @@ contract::Result<void> Communication::reduceScatterInPlace(const StepInstruction
         for (const TensorState& tensor : part.tensors)
             m_tensors.push_back({tensor.gradient, {tensor.elements, tensor.shard}});
     });
-    return shardRing(instruction.op).reduceScatter(m_tensors);
+    return shardRanks(instruction.op).collectives->reduceScatter(m_tensors);
 }
 
 contract::Result<void> Communication::allReduce(const StepInstruction& instruction) {
@@ -136,11 +161,11 @@ contract::Result<void> Communication::allReduce(const StepInstruction& instructi
         for (const TensorState& tensor : part.tensors) {
             overNodes = tensor.updateSharded;
             const TensorState::Owned owned = tensor.owned(m_group.rank());
-            const Ring& ring = overNodes ? *m_across : *m_ring;
+            const Ring& ring = *(overNodes ? m_across : m_all).ring;
             m_tensors.push_back({owned.gradient, ring.evenChunks(owned.count)});
         }
     });
-    return (overNodes ? *m_across : *m_ring).allReduce(m_tensors);
+    return (overNodes ? m_across : m_all).collectives->allReduce(m_tensors);
 }
 
 } // namespace shardscope::engine

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/execute/Executor.h"
 
+#include "runtime/device/HostDevice.h"
 #include "runtime/execute/Schedule.h"
 #include "runtime/network/Initializer.h"
-#include "runtime/ops/AdamW.h"
+#include "runtime/ops/Kernels.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <utility>
 
 namespace shardscope::engine {
@@ -18,15 +18,16 @@ namespace shardscope::engine {
 using contract::StepCode;
 using contract::StepInstruction;
 
-contract::Result<std::unique_ptr<Executor>> Executor::create(const PlanSetup& setup, Group& group,
-                                                             const Dataset& data) {
-    auto arenas = Arenas::map(setup.table);
+contract::Result<std::unique_ptr<Executor>> Executor::create(const PlanSetup& setup, Group& group, const Dataset& data,
+                                                             std::unique_ptr<Device> device) {
+    if (!device)
+        device = std::make_unique<HostDevice>();
+    auto arenas = Arenas::map(setup.table, *device);
     if (!arenas)
         return tl::unexpected(arenas.error());
-    arenas->touch();
-    std::unique_ptr<Executor> executor(new Executor(setup, group, data, std::move(*arenas)));
+    std::unique_ptr<Executor> executor(new Executor(setup, group, data, std::move(device), std::move(*arenas)));
     auto decoder = Decoder::create(setup.architecture, setup.operators, setup.decisions, setup.training.microBatch,
-                                   setup.training.sequence, executor->m_pool);
+                                   setup.training.sequence, setup.preset, executor->m_pool, *executor->m_device);
     if (!decoder)
         return tl::unexpected(decoder.error());
     executor->m_decoder = std::move(*decoder);
@@ -35,8 +36,11 @@ contract::Result<std::unique_ptr<Executor>> Executor::create(const PlanSetup& se
     return executor;
 }
 
-Executor::Executor(const PlanSetup& setup, Group& group, const Dataset& data, Arenas arenas)
-    : m_setup(setup), m_group(group), m_data(data), m_pool(setup.table, std::move(arenas)),
+Executor::~Executor() = default;
+
+Executor::Executor(const PlanSetup& setup, Group& group, const Dataset& data, std::unique_ptr<Device> device,
+                   Arenas arenas)
+    : m_setup(setup), m_group(group), m_data(data), m_device(std::move(device)), m_pool(setup.table, std::move(arenas)),
       m_layout(setup.operators, setup.decisions, setup.ranks, setup.devicesPerNode, setup.preset, m_pool) {
     for (std::int32_t i = 0; i < setup.program.slotCount; ++i) {
         Slot slot;
@@ -53,7 +57,7 @@ Executor::Executor(const PlanSetup& setup, Group& group, const Dataset& data, Ar
 }
 
 contract::Result<void> Executor::connect() {
-    auto communication = Communication::create(m_setup, m_layout, m_group, m_pool);
+    auto communication = Communication::create(m_setup, m_layout, m_group, m_pool, *m_device);
     if (!communication)
         return tl::unexpected(communication.error());
     m_communication = std::move(*communication);
@@ -62,7 +66,7 @@ contract::Result<void> Executor::connect() {
 }
 
 void Executor::initialize(std::uint64_t seed) {
-    initializeWeights(m_setup.architecture, m_setup.operators, seed, rank(), m_layout);
+    initializeWeights(m_setup.architecture, m_setup.operators, seed, rank(), m_layout, *m_device);
 }
 
 double Executor::now() const {
@@ -73,6 +77,8 @@ double Executor::now() const {
 
 contract::Result<void> Executor::handle(const Lane::Job& job) {
     const double start = m_traced ? now() : 0;
+    const Lane::Ticket ticket = ++m_handled;
+    m_device->jobBegins(ticket);
     contract::Result<void> result;
     switch (job.code) {
     case StepCode::Clip:
@@ -85,6 +91,7 @@ contract::Result<void> Executor::handle(const Lane::Job& job) {
         result = m_communication->run(job, m_slotBases);
         break;
     }
+    m_device->jobEnds(ticket);
     if (m_traced && m_laneTrace.size() < m_laneTrace.capacity())
         m_laneTrace.push_back({job, true, start - m_stepStart, now() - m_stepStart});
     return result;
@@ -92,12 +99,12 @@ contract::Result<void> Executor::handle(const Lane::Job& job) {
 
 void Executor::beginOnLane(std::function<contract::Result<void>(Ring&)> errand) {
     m_errand = std::move(errand);
-    m_lane->post({StepCode::Load, -1, -1, -1});
+    hand({StepCode::Load, -1, -1, -1});
 }
 
 contract::Result<void> Executor::awaitLane() {
-    if (!m_lane->drain())
-        return tl::unexpected(*m_lane->failure());
+    if (!drain())
+        return tl::unexpected(failure());
     return {};
 }
 
@@ -108,8 +115,27 @@ contract::Result<void> Executor::onLane(std::function<contract::Result<void>(Rin
 
 // ---- the compute thread -------------------------------------------------------------------------------------------
 
+Lane::Ticket Executor::hand(const StepInstruction& job) {
+    m_device->jobFollowsCompute(++m_handed);
+    m_lane->post(job);
+    return m_handed;
+}
+
+bool Executor::await(Lane::Ticket ticket) {
+    if (!m_lane->wait(ticket))
+        return false;
+    if (ticket > 0)
+        m_device->computeFollowsJob(ticket);
+    return true;
+}
+
+bool Executor::fail(contract::Error error) {
+    m_failure = std::move(error);
+    return false;
+}
+
 void Executor::post(const StepInstruction& instruction) {
-    const Lane::Ticket ticket = m_lane->post(instruction);
+    const Lane::Ticket ticket = hand(instruction);
     if (instruction.slot >= 0)
         m_slots[static_cast<std::size_t>(instruction.slot)].newest = ticket;
 }
@@ -135,15 +161,15 @@ void Executor::load(std::int64_t microStep) {
     const std::int64_t first = rank() * m_setup.samplesPerRank() + microStep * training.microBatch;
     for (std::int64_t i = 0; i < training.microBatch; ++i)
         m_data.trainingSample(m_step, first + i, tokens + i * training.sequence, targets + i * training.sequence);
+    m_decoder->deliverBatch();
 }
 
 /// Gradients in a slot are reduced with their padding, which must not hold an earlier user's bytes.
 void Executor::clearPadding(const StepInstruction& instruction) {
-    float* const slot = m_slotBases[static_cast<std::size_t>(instruction.slot)];
+    std::byte* const slot = m_slotBases[static_cast<std::size_t>(instruction.slot)];
     for (const TensorState& tensor :
          m_layout.of(instruction.op).parts[static_cast<std::size_t>(instruction.part)].tensors)
-        std::fill(slot + tensor.unreducedOffset + tensor.elements,
-                  slot + tensor.unreducedOffset + tensor.paddedElements, 0.0F);
+        m_device->kernels().clear(tensor.unreducedIn(slot) + tensor.elements, tensor.paddedElements - tensor.elements);
 }
 
 /// A slot is given back by the last compute instruction of its use: the next instruction with that slot belongs to
@@ -174,10 +200,10 @@ void Executor::findSlotReleases() {
 
 bool Executor::runCompute(std::size_t index) {
     const StepInstruction& instruction = m_setup.program.instructions[index];
-    float* slot = nullptr;
+    std::byte* slot = nullptr;
     if (instruction.slot >= 0) {
         takeSlot(instruction.slot);
-        if (!m_lane->wait(m_slots[static_cast<std::size_t>(instruction.slot)].newest))
+        if (!await(m_slots[static_cast<std::size_t>(instruction.slot)].newest))
             return false;
         slot = m_slotBases[static_cast<std::size_t>(instruction.slot)];
     }
@@ -201,37 +227,38 @@ bool Executor::runCompute(std::size_t index) {
 }
 
 bool Executor::clip() {
-    if (!m_lane->drain())
+    if (!drain())
         return false;
     for (std::int32_t slot = 0; slot < m_setup.program.slotCount; ++slot)
         giveBackSlot(slot);
-    double whole = 0;
-    double sharded = 0;
     for (std::int32_t op = 0; op < m_layout.count(); ++op) {
         if (m_setup.operators[static_cast<std::size_t>(op)].isTied())
             continue;
         for (const PartState& part : m_layout.of(op).parts)
             for (const TensorState& tensor : part.tensors) {
                 const TensorState::Owned owned = tensor.owned(rank());
-                const double squares = sumOfSquares(owned.gradient, owned.count);
                 // Every node has the shards of an operator that is sharded inside nodes.
-                const auto copies = static_cast<double>(m_setup.ranks / tensor.group);
-                (tensor.updateSharded ? sharded : whole) += tensor.updateSharded ? squares / copies : squares;
+                const auto copies = static_cast<double>(tensor.updateSharded ? m_setup.ranks / tensor.group : 1);
+                m_device->kernels().addSquares(tensor.updateSharded ? SquareSum::Sharded : SquareSum::Whole,
+                                               owned.gradient, owned.count, copies);
             }
     }
-    const bool broken = !std::isfinite(m_loss.loss);
-    m_scalars = {m_loss.loss,
-                 static_cast<double>(m_loss.tokens),
-                 sharded,
+    const auto sums = m_device->kernels().readSums();
+    if (!sums)
+        return fail(sums.error());
+    m_sums = *sums;
+    const double whole = m_sums.squares[static_cast<int>(SquareSum::Whole)];
+    const bool broken = !std::isfinite(m_sums.loss);
+    m_scalars = {m_sums.loss,
+                 static_cast<double>(m_sums.tokens),
+                 m_sums.squares[static_cast<int>(SquareSum::Sharded)],
                  m_stopRequested ? 1.0 : 0.0,
                  broken ? 1.0 : 0.0,
                  broken ? rank() : 0.0};
-    if (!m_lane->wait(m_lane->post({StepCode::Clip, -1, -1, -1})))
+    if (!await(hand({StepCode::Clip, -1, -1, -1})))
         return false;
-    if (auto finite = checkFinite(whole); !finite) {
-        m_failure = finite.error();
-        return false;
-    }
+    if (auto finite = checkFinite(whole); !finite)
+        return fail(finite.error());
     const double tokens = std::max(m_scalars[kTokens], 1.0);
     const contract::Optimizer& optimizer = m_setup.training.optimizer;
     m_outcome.loss = m_scalars[kLoss] / tokens;
@@ -249,8 +276,8 @@ contract::Result<void> Executor::checkFinite(double wholeSquares) {
     const std::int64_t step = m_step;
     if (const double broken = m_scalars[kBrokenLosses]; broken > 0) {
         m_phase = "loss";
-        if (!std::isfinite(m_loss.loss))
-            return contract::runFailed(fmt::format("the loss of step {} is {} on this rank", step, m_loss.loss));
+        if (!std::isfinite(m_sums.loss))
+            return contract::runFailed(fmt::format("the loss of step {} is {} on this rank", step, m_sums.loss));
         return contract::runFailed(broken > 1
                                        ? fmt::format("the losses of step {} are not finite on {} ranks", step, broken)
                                        : fmt::format("the loss of step {}: rank {} has one that is not finite", step,
@@ -277,8 +304,17 @@ void Executor::update(std::int32_t op) {
     for (const PartState& part : m_layout.of(op).parts)
         for (const TensorState& tensor : part.tensors) {
             const TensorState::Owned owned = tensor.owned(rank());
-            adamW(step, tensor.decayed ? static_cast<float>(optimizer.weightDecay) : 0.0F, owned.count, owned.gradient,
-                  owned.weight, owned.firstMoment, owned.secondMoment);
+            AdamWTensor values{tensor.decayed ? static_cast<float>(optimizer.weightDecay) : 0.0F,
+                               owned.count,
+                               owned.gradient,
+                               owned.weight,
+                               owned.master,
+                               owned.firstMoment,
+                               owned.secondMoment,
+                               0,
+                               tensor.firstRow * tensor.columns + owned.begin};
+            values.roundingKey = mixBits(static_cast<std::uint64_t>(m_step) ^ mixBits(static_cast<std::uint64_t>(op)));
+            m_device->kernels().adamW(step, values);
         }
 }
 
@@ -325,12 +361,9 @@ bool Executor::run(std::size_t index, std::int64_t microStep) {
         if (!runCompute(index))
             return false;
         break;
-    case StepCode::Loss: {
-        const LossSum sum = m_decoder->loss();
-        m_loss.loss += sum.loss;
-        m_loss.tokens += sum.tokens;
+    case StepCode::Loss:
+        m_decoder->loss();
         break;
-    }
     case StepCode::ReduceScatter:
     case StepCode::AllReduce: // what is reduced in place is summed once, when all micro-steps have added to it
         if (instruction.slot >= 0 || lastMicroStep)
@@ -352,7 +385,11 @@ bool Executor::run(std::size_t index, std::int64_t microStep) {
         post(instruction);
         return true;
     case StepCode::Finish:
-        return m_lane->drain();
+        if (!drain())
+            return false;
+        if (auto done = m_device->synchronize(); !done)
+            return fail(done.error());
+        return true;
     }
     note(instruction, false, start);
     return true;
@@ -363,16 +400,16 @@ contract::Result<StepOutcome> Executor::runStep(std::int64_t step, std::int64_t 
     m_step = step;
     m_steps = steps;
     m_stopRequested = stopRequested;
-    m_loss = {};
+    m_device->kernels().clearSums();
     m_outcome = {};
     m_trace.clear();
     m_laneTrace.clear();
     m_stepStart = now();
     m_traced = traced; // the lane is idle between steps
     const double waited = m_lane->waitedSeconds();
+    m_device->takeStalledSeconds(); // those of passes outside of steps
     const Arenas& arenas = m_pool.arenas();
-    std::memset(arenas.base(contract::Arena::Gradients), 0,
-                static_cast<std::size_t>(arenas.bytes(contract::Arena::Gradients)));
+    m_device->clearBytes(arenas.base(contract::Arena::Gradients), arenas.bytes(contract::Arena::Gradients));
     const auto microStepEnd = static_cast<std::size_t>(m_setup.program.microStepEnd);
     bool fine = true;
     for (std::int64_t microStep = 0; fine && microStep < m_setup.training.accumulate; ++microStep)
@@ -385,74 +422,12 @@ contract::Result<StepOutcome> Executor::runStep(std::int64_t step, std::int64_t 
         return tl::unexpected(failure());
     m_outcome.seconds = now() - m_stepStart;
     m_longestStep = std::max<double>(m_longestStep, m_outcome.seconds);
-    m_outcome.exposedSeconds = m_lane->waitedSeconds() - waited;
+    m_outcome.exposedSeconds = m_lane->waitedSeconds() - waited + m_device->takeStalledSeconds();
     m_traced = false;
     for (const TracedInstruction& entry : m_laneTrace)
         if (m_trace.size() < m_trace.capacity())
             m_trace.push_back(entry);
     return m_outcome;
-}
-
-contract::Result<void> Executor::runForward() {
-    // Gathers that it issued for the backward pass are awaited and forgotten.
-    for (std::size_t i = 0; m_setup.program.instructions[i].code != StepCode::Loss; ++i) {
-        const StepInstruction& instruction = m_setup.program.instructions[i];
-        begin(i);
-        if (instruction.code == StepCode::Gather) {
-            takeSlot(instruction.slot);
-            post(instruction);
-        } else if (instruction.code == StepCode::Forward && !runCompute(i)) {
-            return tl::unexpected(failure());
-        }
-    }
-    m_current = kIdle;
-    if (auto drained = awaitLane(); !drained)
-        return drained;
-    for (std::int32_t slot = 0; slot < m_setup.program.slotCount; ++slot)
-        giveBackSlot(slot);
-    return {};
-}
-
-contract::Result<std::vector<float>> Executor::predict(std::int64_t position) {
-    for (std::int64_t i = 0; i < m_setup.training.microBatch; ++i)
-        m_data.heldOutSample(0, m_decoder->takeTokens() + i * m_setup.training.sequence,
-                             m_decoder->takeTargets() + i * m_setup.training.sequence);
-    if (auto forward = runForward(); !forward)
-        return tl::unexpected(forward.error());
-    return m_decoder->takeLogits(position);
-}
-
-contract::Result<Evaluation> Executor::evaluate(std::int64_t samples) {
-    const std::int64_t microBatch = m_setup.training.microBatch;
-    const std::int64_t sequence = m_setup.training.sequence;
-    double sums[4] = {}; // loss, counted tokens, answers asked, answers right
-    std::vector<bool> correct;
-    const std::int64_t perRound = microBatch * m_setup.ranks;
-    for (std::int64_t first = 0; first < samples; first += perRound) {
-        std::int32_t* const tokens = m_decoder->takeTokens();
-        std::int32_t* const targets = m_decoder->takeTargets();
-        const std::int64_t mine = first + rank() * microBatch;
-        for (std::int64_t i = 0; i < microBatch; ++i) {
-            m_data.heldOutSample(mine + i, tokens + i * sequence, targets + i * sequence);
-            if (mine + i >= samples)
-                std::fill_n(targets + i * sequence, sequence, kIgnoredTarget);
-        }
-        if (auto forward = runForward(); !forward)
-            return tl::unexpected(forward.error());
-        const LossSum sum = m_decoder->evaluate(correct);
-        sums[0] += sum.loss;
-        sums[1] += static_cast<double>(sum.tokens);
-        for (std::int64_t i = 0; m_data.hasAnswers() && i < microBatch && mine + i < samples; ++i) {
-            const AnswerCount count =
-                m_data.countAnswers(tokens + i * sequence, correct, static_cast<std::size_t>(i * sequence));
-            sums[2] += static_cast<double>(count.asked);
-            sums[3] += static_cast<double>(count.right);
-        }
-    }
-    if (auto summed = onLane([&sums](Ring& ring) { return ring.sumScalars(sums, 4); }); !summed)
-        return tl::unexpected(summed.error());
-    return Evaluation{sums[0] / std::max(sums[1], 1.0),
-                      {static_cast<std::int64_t>(sums[2]), static_cast<std::int64_t>(sums[3])}};
 }
 
 std::string Executor::describe(const StepInstruction& instruction) const {

@@ -3,6 +3,7 @@
 
 #include "runtime/collective/Lane.h"
 #include "runtime/data/Dataset.h"
+#include "runtime/device/Device.h"
 #include "runtime/execute/Communication.h"
 #include "runtime/execute/PlanSetup.h"
 #include "runtime/network/Decoder.h"
@@ -46,9 +47,10 @@ struct TracedInstruction {
 /// After the first step nothing is allocated on either thread.
 class Executor {
 public:
-    /// Maps the arenas and connects the rings. Errors: RunFailed.
-    static contract::Result<std::unique_ptr<Executor>> create(const PlanSetup& setup, Group& group,
-                                                              const Dataset& data);
+    /// Maps the arenas and connects the rings; on CPU cores unless there is another device. Errors: RunFailed.
+    static contract::Result<std::unique_ptr<Executor>> create(const PlanSetup& setup, Group& group, const Dataset& data,
+                                                              std::unique_ptr<Device> device = nullptr);
+    ~Executor();
 
     /// Fills the weights from the seed.
     void initialize(std::uint64_t seed);
@@ -67,6 +69,8 @@ public:
     const StateLayout& layout() const { return m_layout; }
     const BufferPool& pool() const { return m_pool; }
     const std::vector<TracedInstruction>& trace() const { return m_trace; }
+    Device& device() const { return *m_device; }
+    const Communication& communication() const { return *m_communication; }
     int rank() const { return m_group.rank(); }
     std::int64_t currentStep() const { return m_step; }
     /// What was going on when the latest step failed: "forward h.3.mlp.c_fc", or what was begun outside of a step.
@@ -87,7 +91,7 @@ public:
     double longestStepSeconds() const { return m_longestStep; }
 
 private:
-    Executor(const PlanSetup& setup, Group& group, const Dataset& data, Arenas arenas);
+    Executor(const PlanSetup& setup, Group& group, const Dataset& data, std::unique_ptr<Device> device, Arenas arenas);
     contract::Result<void> connect();
     contract::Result<void> handle(const Lane::Job& job);
 
@@ -100,6 +104,11 @@ private:
     contract::Result<void> checkFinite(double wholeSquares);
     void update(std::int32_t op);
     void post(const contract::StepInstruction& instruction);
+    /// Hands a job to the communication thread, and waits for one, with the device's streams in the same order.
+    Lane::Ticket hand(const contract::StepInstruction& job);
+    bool await(Lane::Ticket ticket);
+    bool drain() { return await(m_handed); }
+    bool fail(contract::Error error);
     void findSlotReleases();
     void takeSlot(std::int32_t slot);
     void giveBackSlot(std::int32_t slot);
@@ -118,14 +127,17 @@ private:
     const PlanSetup& m_setup;
     Group& m_group;
     const Dataset& m_data;
+    std::unique_ptr<Device> m_device; ///< outlives what lies in its memory
     BufferPool m_pool;
     StateLayout m_layout;
     std::unique_ptr<Decoder> m_decoder;
     std::vector<Slot> m_slots;
-    std::vector<float*> m_slotBases;
+    std::vector<std::byte*> m_slotBases;
     std::vector<bool> m_releasesSlot; ///< by instruction
     std::unique_ptr<Communication> m_communication;
     std::function<contract::Result<void>(Ring&)> m_errand;
+    Lane::Ticket m_handed = 0;  ///< by the compute thread
+    Lane::Ticket m_handled = 0; ///< by the communication thread
     std::string m_phase;
     std::optional<contract::Error> m_failure; ///< of the compute thread
     static constexpr std::int32_t kIdle = -1;
@@ -138,7 +150,7 @@ private:
     std::atomic<std::int64_t> m_step{0};
     std::int64_t m_steps = 0;
     bool m_stopRequested = false;
-    LossSum m_loss;
+    StepSums m_sums;
     enum Scalar { kLoss, kTokens, kSquares, kStop, kBrokenLosses, kBrokenRanks, kScalarCount };
     std::array<double, kScalarCount> m_scalars{};
     StepOutcome m_outcome;

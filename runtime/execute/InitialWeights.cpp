@@ -2,6 +2,7 @@
 #include "runtime/execute/InitialWeights.h"
 
 #include "runtime/network/HuggingFace.h"
+#include "runtime/network/Initializer.h"
 
 #include <string>
 
@@ -46,12 +47,8 @@ contract::Result<void> loadInitialWeights(Executor& executor, const PlanSetup& s
             const WeightFiles::Tensor& source = files.at(nameInFiles(setup, op, op.tensors[t], files));
             const StateDictOrder order(setup.architecture, op, op.tensors[t]);
             for (const PartState& part : layout.of(i).parts) {
-                const TensorState& tensor = part.tensors[t];
-                const std::int64_t begin = tensor.weightSharded ? tensor.shardBegin(executor.rank()) : 0;
-                const std::int64_t count = tensor.weightSharded ? tensor.shardCount(executor.rank()) : tensor.elements;
-                const std::int64_t base = tensor.firstRow * tensor.columns + begin;
-                for (std::int64_t e = 0; e < count; ++e)
-                    tensor.weight[e] = WeightFiles::valueAt(source, order.indexOf(base + e));
+                fillWeights(part.tensors[t], executor.rank(), executor.device(),
+                            [&](std::int64_t element) { return WeightFiles::valueAt(source, order.indexOf(element)); });
             }
         }
     }

@@ -5,6 +5,7 @@
 #include "runtime/ops/Rotary.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -40,7 +41,19 @@ contract::Result<void> checkNetwork(const contract::Architecture& a) {
     return {};
 }
 
-contract::Result<void> checkRunnable(const contract::Plan& plan) {
+/// Which precisions a device trains in. On a GPU those with weights, gradients and moments of 2 or 4 bytes.
+contract::Result<void> checkPrecision(const std::string& precision, DeviceKind device) {
+    static const std::vector<std::string_view> kCpu{"fp32-adam"};
+    static const std::vector<std::string_view> kCuda{"fp32-adam", "bf16-adam", "bf16-adam-fp32grad", "bf16-pure-adam"};
+    const auto& known = device == DeviceKind::Cpu ? kCpu : kCuda;
+    if (std::find(known.begin(), known.end(), precision) != known.end())
+        return {};
+    return contract::badInput(fmt::format("plan: training.precision is \"{}\"; on a {} this runtime trains {}",
+                                          precision, device == DeviceKind::Cpu ? "CPU" : "GPU",
+                                          fmt::join(known, ", ")));
+}
+
+contract::Result<void> checkRunnable(const contract::Plan& plan, DeviceKind device) {
     if (!plan.graph.architecture)
         return contract::badInput(fmt::format(
             "plan: graph.architecture is missing: this runtime trains decoders of the gpt2, llama, mistral, qwen2 and "
@@ -48,10 +61,12 @@ contract::Result<void> checkRunnable(const contract::Plan& plan) {
             plan.graph.family));
     if (auto network = checkNetwork(*plan.graph.architecture); !network)
         return network;
-    constexpr std::string_view kPreset = "fp32-adam";
-    if (plan.training.precision != kPreset)
-        return contract::badInput(fmt::format("plan: training.precision is \"{}\"; on a CPU this runtime trains {}",
-                                              plan.training.precision, kPreset));
+    if (auto precision = checkPrecision(plan.training.precision, device); !precision)
+        return precision;
+    constexpr std::int64_t kLargestHead = 256; // of the attention kernels
+    if (device == DeviceKind::Cuda && plan.graph.architecture->headDim > kLargestHead)
+        return contract::badInput(fmt::format("plan: graph.architecture.head_dim is {}; on a GPU up to {} is computed",
+                                              plan.graph.architecture->headDim, kLargestHead));
     if (plan.training.attention != contract::AttentionKernel::Fused)
         return contract::badInput(fmt::format("plan: training.attention is \"{}\"; this runtime computes it fused",
                                               contract::attentionKernelName(plan.training.attention)));
@@ -105,7 +120,7 @@ contract::Result<void> checkNodes(const contract::Plan& plan, const PlanSetup& s
 } // namespace
 
 contract::Result<PlanSetup> preparePlan(const contract::Plan& plan, const SetupRequest& request) {
-    if (auto runnable = checkRunnable(plan); !runnable)
+    if (auto runnable = checkRunnable(plan, request.device); !runnable)
         return tl::unexpected(runnable.error());
     PlanSetup setup;
     setup.architecture = *plan.graph.architecture;
@@ -150,7 +165,7 @@ contract::Result<PlanSetup> preparePlan(const contract::Plan& plan, const SetupR
 }
 
 contract::Result<PlanSetup> prepareSampling(const contract::Plan& plan) {
-    if (auto runnable = checkRunnable(plan); !runnable)
+    if (auto runnable = checkRunnable(plan, DeviceKind::Cpu); !runnable)
         return tl::unexpected(runnable.error());
     PlanSetup setup;
     setup.architecture = *plan.graph.architecture;

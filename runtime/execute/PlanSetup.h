@@ -31,9 +31,13 @@ struct PlanSetup {
     std::int64_t tokensPerStep() const { return training.globalBatch * training.sequence; }
 };
 
+/// What the ranks of a run compute with.
+enum class DeviceKind { Cpu, Cuda };
+
 struct SetupRequest {
     std::optional<std::int64_t> workers; ///< instead of the plan's ranks
     std::optional<double> learningRate;  ///< instead of the plan's
+    DeviceKind device = DeviceKind::Cpu;
 };
 
 /// Errors: BadInput, naming the field of the plan that this runtime cannot run, or the buffer that is too small.

@@ -96,6 +96,10 @@ private:
         event.allocated = m_executor.pool().highWater();
         event.peakAllocated = m_executor.pool().totalHighWater();
         event.resident = std::max<std::int64_t>(0, residentBytes() - m_request.residentAtStart);
+        if (const Device& device = m_executor.device(); !device.isHostMemory()) {
+            event.allocated[contract::Category::Context] = device.contextBytes();
+            event.resident = m_executor.pool().arenas().totalBytes() + device.contextBytes();
+        }
         m_listener.onEvent(event);
     }
 

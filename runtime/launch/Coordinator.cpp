@@ -110,7 +110,7 @@ contract::Result<void> Coordinator::prepare() {
     const auto plan = contract::parsePlan(m_planText, m_options.planPath);
     if (!plan)
         return tl::unexpected(plan.error());
-    auto setup = preparePlan(*plan, {m_options.workers, m_options.learningRate});
+    auto setup = preparePlan(*plan, {m_options.workers, m_options.learningRate, m_options.deviceKind()});
     if (!setup)
         return tl::unexpected(namePlan(setup.error(), m_options.planPath));
     m_setup = std::move(*setup);
@@ -120,7 +120,9 @@ contract::Result<void> Coordinator::prepare() {
         return tl::unexpected(data.error());
     if (auto checked = checkInit(); !checked)
         return checked;
-    const std::int64_t needed = m_setup.table.totalBytes() * m_setup.ranks;
+    // Each worker knows what its own GPU has free.
+    const bool isCpu = m_options.deviceKind() == DeviceKind::Cpu;
+    const std::int64_t needed = isCpu ? m_setup.table.totalBytes() * m_setup.ranks : 0;
     if (const std::int64_t available = availableMemoryBytes(); needed > available)
         return contract::runFailed(
             fmt::format("{} workers need {} ({} bytes), more than the {} ({} bytes) of memory available", m_setup.ranks,

@@ -8,6 +8,7 @@
 #include "runtime/contract/Cluster.h"
 #include "runtime/contract/Json.h"
 #include "runtime/device/HostMemory.h"
+#include "runtime/launch/MeasureDevice.h"
 #include "runtime/ops/Linear.h"
 
 #include <fmt/format.h>
@@ -206,7 +207,43 @@ LinkFit fitLink(const std::vector<LinkSample>& samples) {
     return {latency, slope > 0 ? 1.0 / slope : 0, total > 0 ? 1.0 - residual / total : 0};
 }
 
+namespace {
+
+contract::Result<void> writeCluster(const contract::Cluster& cluster, const MeasureOptions& options,
+                                    std::string& output) {
+    output = options.output.empty() ? defaultOutput() : options.output;
+    std::error_code error;
+    if (const auto parent = std::filesystem::path(output).parent_path(); !parent.empty())
+        std::filesystem::create_directories(parent, error);
+    const std::string text = contract::toJson(cluster).dump(1) + "\n";
+    if (auto written = contract::writeFileAtomically(output, text); !written)
+        return written;
+    if (options.json)
+        std::fputs(text.c_str(), stdout);
+    return {};
+}
+
+contract::Result<void> runMeasureGpus(const MeasureOptions& options) {
+    const auto cluster = measureGpus(options.workers);
+    if (!cluster)
+        return tl::unexpected(cluster.error());
+    std::string output;
+    if (auto written = writeCluster(*cluster, options, output); !written || options.json)
+        return written;
+    fmt::print("{}\n{:<28} {:>10.1f} TFLOP/s fp32, {:.1f} bf16\n{:<28} {:>10.1f} GB/s\n{:<28} {:>10}\nwritten to {}\n",
+               cluster->title, "matrix products", cluster->device.flopsFp32 / 1e12, cluster->device.flopsBf16 / 1e12,
+               "memory bandwidth", cluster->device.memoryBandwidth / 1e9, "memory",
+               contract::describeBytes(cluster->device.memoryBytes), output);
+    return {};
+}
+
+} // namespace
+
 contract::Result<void> runMeasure(const MeasureOptions& options) {
+    if (options.device == "cuda")
+        return runMeasureGpus(options);
+    if (options.device != "cpu")
+        return contract::usageError(fmt::format("--device \"{}\": known are cpu, cuda", options.device));
     prepareBlas();
     const std::int64_t workers = options.workers > 0 ? options.workers : processorCount();
     const std::int64_t baseline = residentBytes();
@@ -251,17 +288,9 @@ contract::Result<void> runMeasure(const MeasureOptions& options) {
     measured["workers"] = workers;
     cluster.measured = measured.dump();
 
-    const std::string output = options.output.empty() ? defaultOutput() : options.output;
-    std::error_code error;
-    if (const auto parent = std::filesystem::path(output).parent_path(); !parent.empty())
-        std::filesystem::create_directories(parent, error);
-    const std::string text = contract::toJson(cluster).dump(1) + "\n";
-    if (auto written = contract::writeFileAtomically(output, text); !written)
+    std::string output;
+    if (auto written = writeCluster(cluster, options, output); !written || options.json)
         return written;
-    if (options.json) {
-        std::fputs(text.c_str(), stdout);
-        return {};
-    }
     fmt::print("{}\n{:<28} {:>10.2f} GFLOP/s per worker, {} workers busy\n", cluster.title, "fp32 matrix products",
                cluster.device.flopsFp32 / 1e9, workers);
     for (std::size_t i = 0; i < rates.flops.size(); ++i)

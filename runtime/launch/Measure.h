@@ -10,8 +10,9 @@
 namespace shardscope::engine {
 
 struct MeasureOptions {
-    std::int64_t workers = 0; ///< 0: one per core
-    std::string output;       ///< empty: the cache folder's local.cluster.json
+    std::int64_t workers = 0;   ///< 0: one per core
+    std::string device = "cpu"; ///< or "cuda"
+    std::string output;         ///< empty: the cache folder's local.cluster.json
     bool json = false;
 };
 

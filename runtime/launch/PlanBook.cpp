@@ -44,7 +44,7 @@ std::optional<BookPage> findSmallerPlan(const RunOptions& options, const PlanSet
             skipped.push_back(plan.error().message);
             continue;
         }
-        auto setup = preparePlan(*plan, {std::nullopt, options.learningRate});
+        auto setup = preparePlan(*plan, {std::nullopt, options.learningRate, options.deviceKind()});
         if (!setup) {
             skipped.push_back(namePlan(setup.error(), page.path).message);
             continue;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/launch/RunOptions.h"
 
+#include "runtime/device/cuda/OpenCuda.h"
+
 #include <fmt/format.h>
 
 #include <cctype>
@@ -58,7 +60,7 @@ contract::Result<void> checkDevice(const std::string& device) {
     if (device == "cpu")
         return {};
     if (device == "cuda")
-        return contract::runFailed("--device cuda: this build trains on CPU cores only; run it with --device cpu");
+        return checkCuda();
     return contract::usageError(fmt::format("--device \"{}\": known are cpu, cuda", device));
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/contract/Plan.h"
+#include "runtime/execute/PlanSetup.h"
 
 #include <cstdint>
 #include <optional>
@@ -28,6 +29,7 @@ struct RunOptions {
     std::optional<std::int64_t> workers;
     std::optional<double> learningRate;
 
+    DeviceKind deviceKind() const { return device == "cuda" ? DeviceKind::Cuda : DeviceKind::Cpu; }
     double timeout() const { return timeoutSeconds.value_or(kDefaultTimeoutSeconds); }
     static constexpr double kDefaultTimeoutSeconds = 5;
 };
@@ -40,7 +42,7 @@ std::string defaultRunDirectory(const contract::Plan& plan);
 /// What is wrong with a plan, beginning with its file instead of the bare word.
 contract::Error namePlan(contract::Error error, const std::string& planPath);
 
-/// Errors: RunFailed for a device that this build cannot use, Usage for one nobody knows.
+/// Errors: RunFailed for a device that this build or this machine does not have, Usage for one nobody knows.
 contract::Result<void> checkDevice(const std::string& device);
 
 } // namespace shardscope::engine

@@ -2,7 +2,9 @@
 #include "runtime/launch/Worker.h"
 
 #include "runtime/collective/KeyValueServer.h"
+#include "runtime/device/HostDevice.h"
 #include "runtime/device/HostMemory.h"
+#include "runtime/device/cuda/OpenCuda.h"
 #include "runtime/execute/Trainer.h"
 #include "runtime/execute/Watchdog.h"
 #include "runtime/launch/Rendezvous.h"
@@ -81,7 +83,7 @@ private:
         const auto plan = contract::parsePlan(*text, m_options.planPath);
         if (!plan)
             return tl::unexpected(plan.error());
-        auto setup = preparePlan(*plan, {m_rendezvous.world, m_options.learningRate});
+        auto setup = preparePlan(*plan, {m_rendezvous.world, m_options.learningRate, m_options.deviceKind()});
         if (!setup)
             return tl::unexpected(namePlan(setup.error(), m_options.planPath));
         m_setup = std::move(*setup);
@@ -116,12 +118,24 @@ private:
         prepareBlas();
         if (auto connected = connect(); !connected)
             return tl::unexpected(connected.error());
-        event(contract::ReadyEvent{getpid(), processorName()});
+        std::unique_ptr<Device> device = std::make_unique<HostDevice>();
+        if (m_options.deviceKind() == DeviceKind::Cuda) {
+            auto opened = openCuda(m_rendezvous.localRank, m_options.timeout());
+            if (!opened)
+                return tl::unexpected(opened.error());
+            device = std::move(*opened);
+        }
+        event(contract::ReadyEvent{getpid(), device->name()});
         request.residentAtStart = residentBytes();
-        auto executor = Executor::create(m_setup, *m_group, *m_dataset);
+        auto executor = Executor::create(m_setup, *m_group, *m_dataset, std::move(device));
         if (!executor)
             return tl::unexpected(executor.error());
         m_executor = std::move(*executor);
+        if (const Communication& communication = m_executor->communication();
+            m_options.deviceKind() == DeviceKind::Cuda && m_rendezvous.rank == 0 && m_rendezvous.world > 1)
+            event(contract::LogEvent{
+                "info", fmt::format("tensors travel by {}{}", communication.collectivesName(),
+                                    communication.whyNotOwn().empty() ? "" : ": " + communication.whyNotOwn())});
         const Watchdog watchdog(*m_executor, m_options.timeout(),
                                 [this](const std::string& phase, double seconds) { giveUp(phase, seconds); });
         auto ended = train(*m_executor, m_setup, request, stopRequested, *m_telemetry);

@@ -3,6 +3,7 @@
 
 #include "runtime/contract/BufferTable.h"
 #include "runtime/contract/Result.h"
+#include "runtime/device/Device.h"
 
 #include <array>
 #include <cstddef>
@@ -10,12 +11,13 @@
 
 namespace shardscope::engine {
 
-/// One mapped piece of memory per arena of a buffer table. Mapped once and zeroed by the kernel; nothing else of a
-/// run's size is ever allocated.
+/// One piece of a device's memory per arena of a buffer table, zeroed. Allocated once; nothing else of a run's size is
+/// ever allocated. Memory that is the host's is mapped arena by arena, so that running out of one never touches
+/// another; a GPU's is one allocation that the arenas share.
 class Arenas {
 public:
-    /// Errors: RunFailed when the memory cannot be mapped.
-    static contract::Result<Arenas> map(const contract::BufferTable& table);
+    /// `device` outlives the arenas. Errors: RunFailed when the memory cannot be had.
+    static contract::Result<Arenas> map(const contract::BufferTable& table, Device& device);
 
     Arenas(Arenas&& other) noexcept;
     Arenas& operator=(Arenas&& other) noexcept;
@@ -26,8 +28,6 @@ public:
     std::byte* base(contract::Arena arena) const { return m_pieces[static_cast<std::size_t>(arena)].base; }
     std::int64_t bytes(contract::Arena arena) const { return m_pieces[static_cast<std::size_t>(arena)].bytes; }
     std::int64_t totalBytes() const;
-    /// Writes to every page, so that a machine that is out of memory says so now and not in the middle of a step.
-    void touch();
 
 private:
     Arenas() = default;
@@ -35,7 +35,9 @@ private:
         std::byte* base = nullptr;
         std::int64_t bytes = 0;
     };
+    Device* m_device = nullptr;
     std::array<Piece, contract::kArenaCount> m_pieces;
+    Piece m_shared; ///< the one allocation of a GPU
 };
 
 } // namespace shardscope::engine

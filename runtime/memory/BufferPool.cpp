@@ -22,12 +22,12 @@ BufferId BufferPool::find(std::string_view name) const {
     return found == m_byName.end() ? kNoBuffer : found->second;
 }
 
-float* BufferPool::address(BufferId buffer) const {
+std::byte* BufferPool::address(BufferId buffer) const {
     const contract::Buffer& row = m_rows[static_cast<std::size_t>(buffer)];
-    return reinterpret_cast<float*>(m_arenas.base(row.arena) + row.offset);
+    return m_arenas.base(row.arena) + row.offset;
 }
 
-float* BufferPool::take(BufferId buffer) {
+std::byte* BufferPool::take(BufferId buffer) {
     const auto index = static_cast<std::size_t>(buffer);
     if (!m_taken[index]) {
         const contract::Buffer& row = m_rows[index];

@@ -6,6 +6,7 @@
 #include "runtime/memory/Arenas.h"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -28,11 +29,11 @@ public:
     BufferId find(std::string_view name) const;
 
     /// Hands a buffer out; taking one that is already out changes nothing.
-    float* take(BufferId buffer);
+    std::byte* take(BufferId buffer);
     void giveBack(BufferId buffer);
     bool isTaken(BufferId buffer) const { return m_taken[static_cast<std::size_t>(buffer)]; }
     /// Where a buffer lies, without an entry in the account.
-    float* address(BufferId buffer) const;
+    std::byte* address(BufferId buffer) const;
     std::int64_t bytes(BufferId buffer) const { return m_rows[static_cast<std::size_t>(buffer)].bytes; }
     const std::string& name(BufferId buffer) const { return m_rows[static_cast<std::size_t>(buffer)].name; }
 

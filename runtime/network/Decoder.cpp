@@ -4,7 +4,6 @@
 #include "runtime/contract/Bytes.h"
 #include "runtime/network/Gpt2Decoder.h"
 #include "runtime/network/LlamaDecoder.h"
-#include "runtime/ops/Embedding.h"
 
 #include <algorithm>
 
@@ -12,27 +11,32 @@ namespace shardscope::engine {
 
 using contract::OperatorRole;
 
-contract::Result<std::unique_ptr<Decoder>> Decoder::create(const contract::Architecture& architecture,
-                                                           const std::vector<contract::Operator>& operators,
-                                                           const std::vector<contract::OperatorDecision>& decisions,
-                                                           std::int64_t microBatch, std::int64_t sequence,
-                                                           BufferPool& pool) {
+contract::Result<std::unique_ptr<Decoder>>
+Decoder::create(const contract::Architecture& architecture, const std::vector<contract::Operator>& operators,
+                const std::vector<contract::OperatorDecision>& decisions, std::int64_t microBatch,
+                std::int64_t sequence, const contract::Preset& preset, BufferPool& pool, Device& device) {
     if (architecture.attention == contract::AttentionLayout::Separate)
-        return LlamaDecoder::create(architecture, operators, decisions, microBatch, sequence, pool);
-    return std::make_unique<Gpt2Decoder>(architecture, operators, decisions, microBatch, sequence, pool);
+        return LlamaDecoder::create(architecture, operators, decisions, microBatch, sequence, preset, pool, device);
+    return std::make_unique<Gpt2Decoder>(architecture, operators, decisions, microBatch, sequence, preset, pool,
+                                         device);
 }
 
 Decoder::Decoder(const contract::Architecture& architecture, const std::vector<contract::Operator>& operators,
                  const std::vector<contract::OperatorDecision>& decisions, std::int64_t microBatch,
-                 std::int64_t sequence, BufferPool& pool)
-    : m_architecture(architecture), m_operators(operators),
-      m_pool(pool), m_shape{microBatch, sequence, architecture.heads, architecture.kvHeads, architecture.headDim},
+                 std::int64_t sequence, const contract::Preset& preset, BufferPool& pool, Device& device)
+    : m_architecture(architecture), m_operators(operators), m_pool(pool), m_device(device), m_kernels(device.kernels()),
+      m_type(elementType(preset.gatheredBytes)), m_shape{microBatch, sequence, architecture.heads, architecture.kvHeads,
+                                                         architecture.headDim},
       m_tokens(microBatch * sequence), m_tokenIds(pool.find("tokens")), m_targets(pool.find("targets")),
       m_logits(pool.find("logits")), m_losses(pool.find("losses")),
       m_residualGradient(pool.find("live.residual_gradient")),
       m_activationGradient(pool.find("live.activation_gradient")), m_wideGradient(pool.find("live.wide_gradient")),
       m_buffers(operators.size()) {
     resolveBuffers(decisions);
+    if (!device.isHostMemory()) {
+        m_hostTokens.resize(static_cast<std::size_t>(m_tokens));
+        m_hostTargets.resize(static_cast<std::size_t>(m_tokens));
+    }
 }
 
 BufferId Decoder::activation(std::size_t op, const char* suffix, bool recomputed) const {
@@ -83,15 +87,24 @@ void Decoder::resolveBuffers(const std::vector<contract::OperatorDecision>& deci
 }
 
 std::int32_t* Decoder::takeTokens() {
-    return reinterpret_cast<std::int32_t*>(taken(m_tokenIds));
+    auto* const ids = reinterpret_cast<std::int32_t*>(m_pool.take(m_tokenIds));
+    return m_device.isHostMemory() ? ids : m_hostTokens.data();
 }
 std::int32_t* Decoder::takeTargets() {
-    return reinterpret_cast<std::int32_t*>(taken(m_targets));
+    auto* const ids = reinterpret_cast<std::int32_t*>(m_pool.take(m_targets));
+    return m_device.isHostMemory() ? ids : m_hostTargets.data();
+}
+void Decoder::deliverBatch() {
+    if (m_device.isHostMemory())
+        return;
+    const std::int64_t bytes = m_tokens * static_cast<std::int64_t>(sizeof(std::int32_t));
+    m_device.uploadBytes(m_pool.take(m_tokenIds), m_hostTokens.data(), bytes);
+    m_device.uploadBytes(m_pool.take(m_targets), m_hostTargets.data(), bytes);
 }
 
-float* Decoder::attentionScratch(std::int64_t elements) {
-    const std::int64_t gradientBytes = m_tokens * elements * static_cast<std::int64_t>(sizeof(float));
-    return taken(m_wideGradient) + contract::alignUp(gradientBytes) / static_cast<std::int64_t>(sizeof(float));
+Elements Decoder::attentionScratch(std::int64_t elements) {
+    const std::int64_t gradientBytes = m_tokens * elements * elementBytes(m_type);
+    return {m_pool.take(m_wideGradient) + contract::alignUp(gradientBytes), ElementType::Float32};
 }
 
 void Decoder::forward(std::int32_t op, const PartAccess& access) {
@@ -120,27 +133,29 @@ void Decoder::backward(std::int32_t op, const PartAccess& access) {
     finishBackward(op);
 }
 
-LossSum Decoder::loss() {
-    const LossSum sum =
-        crossEntropyWithGradient(taken(m_logits), takeTargets(), m_tokens, m_architecture.vocabulary, taken(m_losses));
+void Decoder::loss() {
+    m_kernels.crossEntropyWithGradient(taken(m_logits), deviceTargets(), m_tokens, m_architecture.vocabulary,
+                                       takenFloats(m_losses));
     m_pool.giveBack(m_losses);
     m_pool.giveBack(m_targets);
-    return sum;
 }
 
 LossSum Decoder::evaluate(std::vector<bool>& correct) {
-    float* const marks = taken(m_losses);
-    const LossSum sum = crossEntropy(taken(m_logits), takeTargets(), m_tokens, m_architecture.vocabulary, marks);
-    correct.resize(static_cast<std::size_t>(m_tokens));
-    for (std::int64_t t = 0; t < m_tokens; ++t)
-        correct[static_cast<std::size_t>(t)] = marks[t] > 0;
+    const Elements marks = takenFloats(m_losses);
+    const LossSum sum =
+        m_kernels.crossEntropy(taken(m_logits), deviceTargets(), m_tokens, m_architecture.vocabulary, marks);
+    std::vector<float> values(static_cast<std::size_t>(m_tokens));
+    m_device.download(values.data(), marks, m_tokens);
+    correct.resize(values.size());
+    for (std::size_t t = 0; t < values.size(); ++t)
+        correct[t] = values[t] > 0;
     endForward();
     return sum;
 }
 
 std::vector<float> Decoder::takeLogits(std::int64_t token) {
-    const float* const row = taken(m_logits) + token * m_architecture.vocabulary;
-    std::vector<float> logits(row, row + m_architecture.vocabulary);
+    std::vector<float> logits(static_cast<std::size_t>(m_architecture.vocabulary));
+    m_device.download(logits.data(), taken(m_logits) + token * m_architecture.vocabulary, m_architecture.vocabulary);
     endForward();
     return logits;
 }
@@ -155,43 +170,42 @@ void Decoder::endForward() {
 }
 
 void Decoder::computeLinear(const Buffers& b, const PartAccess& access, std::int64_t inputs, std::int64_t outputs,
-                            float* y) {
-    const std::int64_t begin = access.rowBegin();
-    ConstMatrix residual;
+                            Elements y) {
+    ConstElementMatrix residual;
     if (b.residual != kNoBuffer)
-        residual = {taken(b.residual) + begin, m_tokens, access.rows(), outputs};
-    linearForward({taken(b.source), m_tokens, inputs, inputs}, access.weight, access.bias, residual,
-                  {y + begin, m_tokens, access.rows(), outputs});
+        residual = {taken(b.residual) + access.rowBegin(), m_tokens, access.rows(), outputs};
+    m_kernels.linearForward(whole(ConstElements(taken(b.source)), inputs), access.weight, access.bias, residual,
+                            columnsOf(access, y, outputs));
 }
 
-void Decoder::differentiateLinear(const Buffers& b, const PartAccess& access, const float* dy, std::int64_t outputs,
-                                  std::int64_t inputs, float* dx, Write writeInput) {
-    const ConstMatrix partOutput{dy + access.rowBegin(), m_tokens, access.rows(), outputs};
-    linearBackwardWeight(partOutput, {taken(b.source), m_tokens, inputs, inputs}, access.weightGradient,
-                         access.gradientWrite);
-    if (access.biasGradient != nullptr)
-        linearBackwardBias(partOutput, access.biasGradient, access.gradientWrite);
-    linearBackwardInput(partOutput, access.weight, {dx, m_tokens, inputs, inputs}, writeInput);
+void Decoder::differentiateLinear(const Buffers& b, const PartAccess& access, ConstElements dy, std::int64_t outputs,
+                                  std::int64_t inputs, Elements dx, Write writeInput) {
+    const ConstElementMatrix partOutput{dy + access.rowBegin(), m_tokens, access.rows(), outputs};
+    m_kernels.linearBackwardWeight(partOutput, whole(ConstElements(taken(b.source)), inputs), access.weightGradient,
+                                   access.gradientWrite);
+    if (access.biasGradient)
+        m_kernels.linearBackwardBias(partOutput, access.biasGradient, access.gradientWrite);
+    m_kernels.linearBackwardInput(partOutput, access.weight, whole(dx, inputs), writeInput);
 }
 
 void Decoder::computeEmbedding(std::int32_t op, const PartAccess& access) {
     const contract::RowRange rows{access.rowBegin(), access.rowBegin() + access.rows()};
-    const Matrix y{taken(at(op).result), m_tokens, m_architecture.hidden, m_architecture.hidden};
+    const ElementMatrix y = whole(taken(at(op).result), m_architecture.hidden);
     if (record(op).role == OperatorRole::TokenEmbedding)
-        embeddingForward(takeTokens(), rows, access.weight, y, Write::Overwrite);
+        m_kernels.embeddingForward(deviceTokens(), rows, access.weight, y);
     else
-        positionForward(m_shape.sequence, rows, access.weight, y);
+        m_kernels.positionForward(m_shape.sequence, rows, access.weight, y);
 }
 
 void Decoder::differentiateEmbedding(std::int32_t op, const PartAccess& access) {
     const contract::RowRange rows{access.rowBegin(), access.rowBegin() + access.rows()};
-    const ConstMatrix dy{taken(m_residualGradient), m_tokens, m_architecture.hidden, m_architecture.hidden};
+    const ConstElementMatrix dy = whole(ConstElements(taken(m_residualGradient)), m_architecture.hidden);
     if (access.gradientWrite == Write::Overwrite)
-        std::fill_n(access.weightGradient, access.rows() * m_architecture.hidden, 0.0F);
+        m_kernels.clear(access.weightGradient, access.rows() * m_architecture.hidden);
     if (record(op).role == OperatorRole::TokenEmbedding)
-        embeddingBackward(takeTokens(), rows, dy, access.weightGradient);
+        m_kernels.embeddingBackward(deviceTokens(), rows, dy, access.weightGradient);
     else
-        positionBackward(m_shape.sequence, rows, dy, access.weightGradient);
+        m_kernels.positionBackward(m_shape.sequence, rows, dy, access.weightGradient);
 }
 
 } // namespace shardscope::engine

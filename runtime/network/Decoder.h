@@ -2,11 +2,12 @@
 #pragma once
 
 #include "runtime/contract/Architecture.h"
+#include "runtime/contract/Preset.h"
 #include "runtime/contract/StepProgram.h"
+#include "runtime/device/Device.h"
 #include "runtime/memory/BufferPool.h"
 #include "runtime/network/PartAccess.h"
-#include "runtime/ops/Attention.h"
-#include "runtime/ops/CrossEntropy.h"
+#include "runtime/ops/Kernels.h"
 
 #include <cstdint>
 #include <memory>
@@ -16,30 +17,32 @@ namespace shardscope::engine {
 
 /// Forward and backward of a decoder, one part of one operator at a time, in the order of a step program.
 ///
-/// Every result is written straight into the kept input of the operator that consumes it. T = B S tokens, all fp32.
+/// Every result is written straight into the kept input of the operator that consumes it. T = B S tokens, all of the
+/// preset's compute type. The device does the work in the order of the calls, perhaps later.
 /// Activations are taken from the pool when they are written first and given back when nobody needs them any more.
 class Decoder {
 public:
     /// The decoder of an architecture's family. Errors: BadInput for an architecture that is not computed here.
-    static contract::Result<std::unique_ptr<Decoder>> create(const contract::Architecture& architecture,
-                                                             const std::vector<contract::Operator>& operators,
-                                                             const std::vector<contract::OperatorDecision>& decisions,
-                                                             std::int64_t microBatch, std::int64_t sequence,
-                                                             BufferPool& pool);
+    static contract::Result<std::unique_ptr<Decoder>>
+    create(const contract::Architecture& architecture, const std::vector<contract::Operator>& operators,
+           const std::vector<contract::OperatorDecision>& decisions, std::int64_t microBatch, std::int64_t sequence,
+           const contract::Preset& preset, BufferPool& pool, Device& device);
     virtual ~Decoder() = default;
 
     std::int64_t tokensPerMicroBatch() const { return m_tokens; }
-    /// Takes the buffers of a micro-batch: int32 (B, S) each, to be filled by the caller.
+    /// Takes the buffers of a micro-batch: int32 (B, S) each in the host's memory, to be filled by the caller and then
+    /// delivered to the device.
     std::int32_t* takeTokens();
     std::int32_t* takeTargets();
+    void deliverBatch();
 
     void forward(std::int32_t op, const PartAccess& access);
     /// forward() of a part in the backward pass of a recomputed block.
     void recompute(std::int32_t op, const PartAccess& access) { compute(op, access); }
     void backward(std::int32_t op, const PartAccess& access);
 
-    /// Turns logits into their gradient.
-    LossSum loss();
+    /// Turns logits into their gradient, and adds the losses to the sums of the step.
+    void loss();
     /// Loss and, per token, whether the target has the largest logit; ends a forward pass that no backward follows.
     LossSum evaluate(std::vector<bool>& correct);
     /// The logits (V) of one token; ends a forward pass that no backward follows.
@@ -48,7 +51,7 @@ public:
 protected:
     Decoder(const contract::Architecture& architecture, const std::vector<contract::Operator>& operators,
             const std::vector<contract::OperatorDecision>& decisions, std::int64_t microBatch, std::int64_t sequence,
-            BufferPool& pool);
+            const contract::Preset& preset, BufferPool& pool, Device& device);
 
     /// Buffers of one operator; kNoBuffer where it has none.
     struct Buffers {
@@ -75,21 +78,35 @@ protected:
     Buffers& buffersOf(std::size_t op) { return m_buffers[op]; }
     /// The buffers of the nearest operator before `op` with this role.
     const Buffers& before(std::size_t op, contract::OperatorRole role) const;
-    float* taken(BufferId id) { return m_pool.take(id); }
+    /// A buffer in the compute type, or in float32 whatever that is.
+    Elements taken(BufferId id) { return {m_pool.take(id), m_type}; }
+    Elements takenFloats(BufferId id) { return {m_pool.take(id), ElementType::Float32}; }
+    ElementMatrix whole(Elements data, std::int64_t columns) const { return {data, m_tokens, columns, columns}; }
+    ConstElementMatrix whole(ConstElements data, std::int64_t columns) const {
+        return {data, m_tokens, columns, columns};
+    }
+    /// The columns of a part of (T, columns).
+    ElementMatrix columnsOf(const PartAccess& access, Elements data, std::int64_t columns) const {
+        return {data + access.rowBegin(), m_tokens, access.rows(), columns};
+    }
 
     /// y (T, outputs), columns of this part = source (T, inputs) weight^T + bias (+ residual)
-    void computeLinear(const Buffers& b, const PartAccess& access, std::int64_t inputs, std::int64_t outputs, float* y);
+    void computeLinear(const Buffers& b, const PartAccess& access, std::int64_t inputs, std::int64_t outputs,
+                       Elements y);
     /// Gradients of the weights of this part from dy (T, outputs), and of the source into dx (T, inputs).
-    void differentiateLinear(const Buffers& b, const PartAccess& access, const float* dy, std::int64_t outputs,
-                             std::int64_t inputs, float* dx, Write writeInput);
+    void differentiateLinear(const Buffers& b, const PartAccess& access, ConstElements dy, std::int64_t outputs,
+                             std::int64_t inputs, Elements dx, Write writeInput);
     void computeEmbedding(std::int32_t op, const PartAccess& access);
     void differentiateEmbedding(std::int32_t op, const PartAccess& access);
     /// Attention's scratch, behind `elements` per token of gradients in the wide region, as sizeLive() lays it out.
-    float* attentionScratch(std::int64_t elements);
+    Elements attentionScratch(std::int64_t elements);
 
     contract::Architecture m_architecture;
     const std::vector<contract::Operator>& m_operators;
     BufferPool& m_pool;
+    Device& m_device;
+    Kernels& m_kernels;
+    ElementType m_type;
     AttentionShape m_shape;
     std::int64_t m_tokens;
     BufferId m_tokenIds, m_targets, m_logits, m_losses;
@@ -98,9 +115,13 @@ protected:
 private:
     void resolveBuffers(const std::vector<contract::OperatorDecision>& decisions);
     void endForward();
+    const std::int32_t* deviceTokens() { return reinterpret_cast<const std::int32_t*>(m_pool.take(m_tokenIds)); }
+    const std::int32_t* deviceTargets() { return reinterpret_cast<const std::int32_t*>(m_pool.take(m_targets)); }
     BufferId activation(std::size_t op, const char* suffix, bool recomputed) const;
 
     std::vector<Buffers> m_buffers;
+    /// The batch as the caller fills it, where the device's memory is not the host's.
+    std::vector<std::int32_t> m_hostTokens, m_hostTargets;
     std::vector<BufferId> m_recomputed; ///< all intermediates of a recomputed block
 };
 

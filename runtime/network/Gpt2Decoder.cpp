@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/network/Gpt2Decoder.h"
 
-#include "runtime/ops/Gelu.h"
-#include "runtime/ops/LayerNorm.h"
-
 namespace shardscope::engine {
 
 using contract::OperatorRole;
@@ -12,7 +9,7 @@ void Gpt2Decoder::compute(std::int32_t op, const PartAccess& access) {
     const Buffers& b = at(op);
     const std::int64_t hidden = m_architecture.hidden;
     const std::int64_t inner = m_architecture.intermediate;
-    float* const result = taken(b.result);
+    const Elements result = taken(b.result);
     switch (record(op).role) {
     case OperatorRole::TokenEmbedding:
     case OperatorRole::PositionEmbedding:
@@ -21,23 +18,22 @@ void Gpt2Decoder::compute(std::int32_t op, const PartAccess& access) {
     case OperatorRole::AttentionNorm:
     case OperatorRole::MlpNorm:
     case OperatorRole::FinalNorm:
-        layerNormForward({m_tokens, hidden}, taken(b.input), access.weight, access.bias,
-                         static_cast<float>(m_architecture.normEpsilon), result, taken(b.statistics));
+        m_kernels.layerNormForward({m_tokens, hidden}, taken(b.input), access.weight, access.bias,
+                                   static_cast<float>(m_architecture.normEpsilon), result, takenFloats(b.statistics));
         return;
     case OperatorRole::QueryKeyValue:
         computeLinear(b, access, hidden, 3 * hidden, taken(b.output));
         if (access.last) {
-            const float* const qkv = taken(b.output);
-            attentionForward(m_shape, fusedRows(m_shape, qkv), result, taken(b.logsumexp),
-                             attentionScratch(3 * hidden));
+            const ConstElements qkv = taken(b.output);
+            m_kernels.attentionForward(m_shape, fusedElements(m_shape, qkv), result, takenFloats(b.logsumexp),
+                                       attentionScratch(3 * hidden));
             m_pool.giveBack(m_wideGradient);
         }
         return;
     case OperatorRole::MlpUp: {
-        float* const before = taken(b.preActivation);
-        computeLinear(b, access, hidden, inner, before);
-        geluTanhForward({before + access.rowBegin(), m_tokens, access.rows(), inner},
-                        {result + access.rowBegin(), m_tokens, access.rows(), inner});
+        const Elements before = taken(b.preActivation);
+        m_kernels.linearGeluForward(whole(ConstElements(taken(b.source)), hidden), access.weight, access.bias,
+                                    columnsOf(access, before, inner), columnsOf(access, result, inner));
         return;
     }
     case OperatorRole::AttentionOutput:
@@ -55,9 +51,9 @@ void Gpt2Decoder::compute(std::int32_t op, const PartAccess& access) {
 }
 
 void Gpt2Decoder::differentiateNorm(const Buffers& b, const PartAccess& access, Write write) {
-    layerNormBackward({m_tokens, m_architecture.hidden}, taken(m_activationGradient), taken(b.input), access.weight,
-                      taken(b.statistics), taken(m_residualGradient), write, access.weightGradient, access.biasGradient,
-                      access.gradientWrite);
+    m_kernels.layerNormBackward({m_tokens, m_architecture.hidden}, taken(m_activationGradient), taken(b.input),
+                                access.weight, takenFloats(b.statistics), taken(m_residualGradient), write,
+                                access.weightGradient, access.biasGradient, access.gradientWrite);
 }
 
 void Gpt2Decoder::differentiate(std::int32_t op, const PartAccess& access) {
@@ -81,10 +77,10 @@ void Gpt2Decoder::differentiate(std::int32_t op, const PartAccess& access) {
         differentiateLinear(b, access, taken(m_residualGradient), hidden, inner, taken(m_wideGradient), firstWrites);
         return;
     case OperatorRole::MlpUp: {
-        float* const wide = taken(m_wideGradient);
+        const Elements wide = taken(m_wideGradient);
         if (access.first)
-            geluTanhBackward({taken(b.preActivation), m_tokens, inner, inner}, {wide, m_tokens, inner, inner},
-                             {wide, m_tokens, inner, inner});
+            m_kernels.geluTanhBackward(whole(ConstElements(taken(b.preActivation)), inner),
+                                       whole(ConstElements(wide), inner), whole(wide, inner));
         differentiateLinear(b, access, wide, inner, hidden, taken(m_activationGradient), firstWrites);
         return;
     }
@@ -93,11 +89,12 @@ void Gpt2Decoder::differentiate(std::int32_t op, const PartAccess& access) {
                             firstWrites);
         return;
     case OperatorRole::QueryKeyValue: {
-        float* const wide = taken(m_wideGradient);
+        const Elements wide = taken(m_wideGradient);
         if (access.first) {
-            const float* const qkv = taken(b.output);
-            attentionBackward(m_shape, fusedRows(m_shape, qkv), taken(b.result), taken(b.logsumexp),
-                              taken(m_activationGradient), fusedRows(m_shape, wide), attentionScratch(3 * hidden));
+            const ConstElements qkv = taken(b.output);
+            m_kernels.attentionBackward(m_shape, fusedElements(m_shape, qkv), taken(b.result), takenFloats(b.logsumexp),
+                                        taken(m_activationGradient), fusedElements(m_shape, wide),
+                                        attentionScratch(3 * hidden));
         }
         differentiateLinear(b, access, wide, 3 * hidden, hidden, taken(m_activationGradient), firstWrites);
         return;

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/network/LlamaDecoder.h"
 
-#include "runtime/ops/RmsNorm.h"
-#include "runtime/ops/SiluGate.h"
-
 #include <utility>
 
 namespace shardscope::engine {
@@ -13,19 +10,21 @@ using contract::OperatorRole;
 contract::Result<std::unique_ptr<Decoder>>
 LlamaDecoder::create(const contract::Architecture& architecture, const std::vector<contract::Operator>& operators,
                      const std::vector<contract::OperatorDecision>& decisions, std::int64_t microBatch,
-                     std::int64_t sequence, BufferPool& pool) {
+                     std::int64_t sequence, const contract::Preset& preset, BufferPool& pool, Device& device) {
     auto rotary = Rotary::create(architecture.rope.value_or(contract::Rope{}), architecture.headDim);
     if (!rotary)
         return tl::unexpected(rotary.error());
-    return std::unique_ptr<Decoder>(
-        new LlamaDecoder(architecture, operators, decisions, microBatch, sequence, pool, std::move(*rotary)));
+    return std::unique_ptr<Decoder>(new LlamaDecoder(architecture, operators, decisions, microBatch, sequence, preset,
+                                                     pool, device, std::move(*rotary)));
 }
 
 LlamaDecoder::LlamaDecoder(const contract::Architecture& architecture, const std::vector<contract::Operator>& operators,
                            const std::vector<contract::OperatorDecision>& decisions, std::int64_t microBatch,
-                           std::int64_t sequence, BufferPool& pool, Rotary rotary)
-    : Decoder(architecture, operators, decisions, microBatch, sequence, pool), m_rotary(std::move(rotary)),
-      m_blocks(static_cast<std::size_t>(architecture.layers)) {
+                           std::int64_t sequence, const contract::Preset& preset, BufferPool& pool, Device& device,
+                           Rotary rotary)
+    : Decoder(architecture, operators, decisions, microBatch, sequence, preset, pool, device),
+      m_rotary(std::move(rotary)), m_blocks(static_cast<std::size_t>(architecture.layers)) {
+    m_kernels.prepareRotary(m_rotary, sequence);
     linkBuffers();
 }
 
@@ -70,19 +69,19 @@ void LlamaDecoder::linkBuffers() {
     }
 }
 
-void LlamaDecoder::rotate(float* rows, std::int64_t heads, Rotary::Direction direction) {
-    m_rotary.apply(rows, m_tokens, m_shape.sequence, heads, direction);
+void LlamaDecoder::rotate(Elements rows, std::int64_t heads, Rotary::Direction direction) {
+    m_kernels.rotate(m_rotary, rows, m_tokens, m_shape.sequence, heads, direction);
 }
 
-AttentionRows<const float> LlamaDecoder::projected(std::int32_t op) {
+AttentionElements LlamaDecoder::projected(std::int32_t op) {
     const Block& block = blockOf(op);
     return {taken(at(block.query).output), taken(at(block.key).output), taken(at(block.value).output), queryWidth(),
             keyWidth()};
 }
 
-AttentionRows<float> LlamaDecoder::projectedGradients() {
-    float* const query = taken(m_wideGradient);
-    float* const key = query + m_tokens * queryWidth();
+AttentionGradients LlamaDecoder::projectedGradients() {
+    const Elements query = taken(m_wideGradient);
+    const Elements key = query + m_tokens * queryWidth();
     return {query, key, key + m_tokens * keyWidth(), queryWidth(), keyWidth()};
 }
 
@@ -90,7 +89,7 @@ void LlamaDecoder::compute(std::int32_t op, const PartAccess& access) {
     const Buffers& b = at(op);
     const std::int64_t hidden = m_architecture.hidden;
     const std::int64_t inner = m_architecture.intermediate;
-    float* const result = taken(b.result);
+    const Elements result = taken(b.result);
     switch (record(op).role) {
     case OperatorRole::TokenEmbedding:
         computeEmbedding(op, access);
@@ -98,8 +97,8 @@ void LlamaDecoder::compute(std::int32_t op, const PartAccess& access) {
     case OperatorRole::AttentionNorm:
     case OperatorRole::MlpNorm:
     case OperatorRole::FinalNorm:
-        rmsNormForward({m_tokens, hidden}, taken(b.input), access.weight,
-                       static_cast<float>(m_architecture.normEpsilon), result, taken(b.statistics));
+        m_kernels.rmsNormForward({m_tokens, hidden}, taken(b.input), access.weight,
+                                 static_cast<float>(m_architecture.normEpsilon), result, takenFloats(b.statistics));
         return;
     case OperatorRole::Query:
         computeLinear(b, access, hidden, queryWidth(), result);
@@ -115,16 +114,16 @@ void LlamaDecoder::compute(std::int32_t op, const PartAccess& access) {
     case OperatorRole::KeyNorm: {
         const bool query = record(op).role == OperatorRole::QueryNorm;
         const std::int64_t heads = query ? m_architecture.heads : m_architecture.kvHeads;
-        rmsNormForward({m_tokens * heads, m_architecture.headDim}, taken(b.input), access.weight,
-                       static_cast<float>(m_architecture.normEpsilon), result, taken(b.statistics));
+        m_kernels.rmsNormForward({m_tokens * heads, m_architecture.headDim}, taken(b.input), access.weight,
+                                 static_cast<float>(m_architecture.normEpsilon), result, takenFloats(b.statistics));
         rotate(result, heads, Rotary::Direction::Forward);
         return;
     }
     case OperatorRole::Value:
         computeLinear(b, access, hidden, keyWidth(), taken(b.output));
         if (access.last) {
-            attentionForward(m_shape, projected(op), result, taken(b.logsumexp),
-                             attentionScratch(queryWidth() + 2 * keyWidth()));
+            m_kernels.attentionForward(m_shape, projected(op), result, takenFloats(b.logsumexp),
+                                       attentionScratch(queryWidth() + 2 * keyWidth()));
             m_pool.giveBack(m_wideGradient);
         }
         return;
@@ -136,10 +135,10 @@ void LlamaDecoder::compute(std::int32_t op, const PartAccess& access) {
         return;
     case OperatorRole::MlpUp: {
         const std::int64_t begin = access.rowBegin();
-        float* const up = taken(b.output);
+        const Elements up = taken(b.output);
         computeLinear(b, access, hidden, inner, up);
-        siluGateForward({taken(at(blockOf(op).gate).output) + begin, m_tokens, access.rows(), inner},
-                        {up + begin, m_tokens, access.rows(), inner}, {result + begin, m_tokens, access.rows(), inner});
+        m_kernels.siluGateForward({taken(at(blockOf(op).gate).output) + begin, m_tokens, access.rows(), inner},
+                                  {up + begin, m_tokens, access.rows(), inner}, columnsOf(access, result, inner));
         return;
     }
     case OperatorRole::MlpDown:
@@ -154,15 +153,16 @@ void LlamaDecoder::compute(std::int32_t op, const PartAccess& access) {
 }
 
 void LlamaDecoder::differentiateNorm(const Buffers& b, const PartAccess& access, Write write) {
-    rmsNormBackward({m_tokens, m_architecture.hidden}, taken(m_activationGradient), taken(b.input), access.weight,
-                    taken(b.statistics), taken(m_residualGradient), write, access.weightGradient, access.gradientWrite);
+    m_kernels.rmsNormBackward({m_tokens, m_architecture.hidden}, taken(m_activationGradient), taken(b.input),
+                              access.weight, takenFloats(b.statistics), taken(m_residualGradient), write,
+                              access.weightGradient, access.gradientWrite);
 }
 
 void LlamaDecoder::differentiateHeadNorm(const Buffers& b, const PartAccess& access, std::int64_t width,
-                                         float* gradient) {
-    rmsNormBackward({m_tokens * width / m_architecture.headDim, m_architecture.headDim}, gradient, taken(b.input),
-                    access.weight, taken(b.statistics), gradient, Write::Overwrite, access.weightGradient,
-                    access.gradientWrite);
+                                         Elements gradient) {
+    m_kernels.rmsNormBackward({m_tokens * width / m_architecture.headDim, m_architecture.headDim}, gradient,
+                              taken(b.input), access.weight, takenFloats(b.statistics), gradient, Write::Overwrite,
+                              access.weightGradient, access.gradientWrite);
 }
 
 void LlamaDecoder::differentiate(std::int32_t op, const PartAccess& access) {
@@ -170,7 +170,7 @@ void LlamaDecoder::differentiate(std::int32_t op, const PartAccess& access) {
     const std::int64_t hidden = m_architecture.hidden;
     const std::int64_t inner = m_architecture.intermediate;
     const Write firstWrites = access.first ? Write::Overwrite : Write::Add;
-    float* const gradient = taken(m_activationGradient);
+    const Elements gradient = taken(m_activationGradient);
     switch (record(op).role) {
     case OperatorRole::Head:
         differentiateLinear(b, access, taken(m_logits), m_architecture.vocabulary, hidden, gradient, firstWrites);
@@ -186,12 +186,12 @@ void LlamaDecoder::differentiate(std::int32_t op, const PartAccess& access) {
         differentiateLinear(b, access, taken(m_residualGradient), hidden, inner, taken(m_wideGradient), firstWrites);
         return;
     case OperatorRole::MlpUp: {
-        float* const dgate = taken(m_wideGradient);
-        float* const dup = dgate + m_tokens * inner;
+        const Elements dgate = taken(m_wideGradient);
+        const Elements dup = dgate + m_tokens * inner;
         if (access.first)
-            siluGateBackward({taken(at(blockOf(op).gate).output), m_tokens, inner, inner},
-                             {taken(b.output), m_tokens, inner, inner}, {dgate, m_tokens, inner, inner},
-                             {dgate, m_tokens, inner, inner}, {dup, m_tokens, inner, inner});
+            m_kernels.siluGateBackward(whole(ConstElements(taken(at(blockOf(op).gate).output)), inner),
+                                       whole(ConstElements(taken(b.output)), inner), whole(ConstElements(dgate), inner),
+                                       whole(dgate, inner), whole(dup, inner));
         differentiateLinear(b, access, dup, inner, hidden, gradient, firstWrites);
         return;
     }
@@ -202,10 +202,10 @@ void LlamaDecoder::differentiate(std::int32_t op, const PartAccess& access) {
         differentiateLinear(b, access, taken(m_residualGradient), hidden, queryWidth(), gradient, firstWrites);
         return;
     case OperatorRole::Value: {
-        const AttentionRows<float> d = projectedGradients();
+        const AttentionGradients d = projectedGradients();
         if (access.first) {
-            attentionBackward(m_shape, projected(op), taken(b.result), taken(b.logsumexp), gradient, d,
-                              attentionScratch(queryWidth() + 2 * keyWidth()));
+            m_kernels.attentionBackward(m_shape, projected(op), taken(b.result), takenFloats(b.logsumexp), gradient, d,
+                                        attentionScratch(queryWidth() + 2 * keyWidth()));
             rotate(d.query, m_architecture.heads, Rotary::Direction::Backward);
             rotate(d.key, m_architecture.kvHeads, Rotary::Direction::Backward);
         }

@@ -15,16 +15,16 @@ namespace shardscope::engine {
 /// the gradients of gate and up (T, I) each.
 class LlamaDecoder final : public Decoder {
 public:
-    static contract::Result<std::unique_ptr<Decoder>> create(const contract::Architecture& architecture,
-                                                             const std::vector<contract::Operator>& operators,
-                                                             const std::vector<contract::OperatorDecision>& decisions,
-                                                             std::int64_t microBatch, std::int64_t sequence,
-                                                             BufferPool& pool);
+    static contract::Result<std::unique_ptr<Decoder>>
+    create(const contract::Architecture& architecture, const std::vector<contract::Operator>& operators,
+           const std::vector<contract::OperatorDecision>& decisions, std::int64_t microBatch, std::int64_t sequence,
+           const contract::Preset& preset, BufferPool& pool, Device& device);
 
 private:
     LlamaDecoder(const contract::Architecture& architecture, const std::vector<contract::Operator>& operators,
                  const std::vector<contract::OperatorDecision>& decisions, std::int64_t microBatch,
-                 std::int64_t sequence, BufferPool& pool, Rotary rotary);
+                 std::int64_t sequence, const contract::Preset& preset, BufferPool& pool, Device& device,
+                 Rotary rotary);
     void compute(std::int32_t op, const PartAccess& access) override;
     void differentiate(std::int32_t op, const PartAccess& access) override;
     void finishBackward(std::int32_t op) override;
@@ -37,11 +37,11 @@ private:
     void linkBuffers();
     void differentiateNorm(const Buffers& b, const PartAccess& access, Write write);
     /// Norm over each head of (T, width), whose gradient is in place.
-    void differentiateHeadNorm(const Buffers& b, const PartAccess& access, std::int64_t width, float* gradient);
+    void differentiateHeadNorm(const Buffers& b, const PartAccess& access, std::int64_t width, Elements gradient);
     /// Rotates what the projection and its norm have written.
-    void rotate(float* rows, std::int64_t heads, Rotary::Direction direction);
-    AttentionRows<const float> projected(std::int32_t op);
-    AttentionRows<float> projectedGradients();
+    void rotate(Elements rows, std::int64_t heads, Rotary::Direction direction);
+    AttentionElements projected(std::int32_t op);
+    AttentionGradients projectedGradients();
 
     std::int64_t queryWidth() const { return m_architecture.heads * m_architecture.headDim; }
     std::int64_t keyWidth() const { return m_architecture.kvHeads * m_architecture.headDim; }

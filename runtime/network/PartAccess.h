@@ -12,10 +12,10 @@ struct PartAccess {
     const PartState* part = nullptr;
     bool first = false; ///< the first part of its operator to be used
     bool last = false;
-    const float* weight = nullptr;
-    const float* bias = nullptr;
-    float* weightGradient = nullptr;
-    float* biasGradient = nullptr;
+    ConstElements weight;
+    ConstElements bias;
+    Elements weightGradient;
+    Elements biasGradient;
     Write gradientWrite = Write::Add; ///< slots hold nothing yet, stored gradients accumulate
 
     std::int64_t rowBegin() const { return part->tensors.front().firstRow; }
@@ -23,6 +23,6 @@ struct PartAccess {
 };
 
 /// `slot` is the start of the slot the part uses, or null.
-PartAccess accessPart(const OperatorState& state, std::int32_t part, float* slot);
+PartAccess accessPart(const OperatorState& state, std::int32_t part, std::byte* slot);
 
 } // namespace shardscope::engine

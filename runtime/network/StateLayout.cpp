@@ -9,19 +9,20 @@ using contract::BufferKind;
 
 TensorState::Owned TensorState::owned(std::int64_t rank) const {
     if (!updateSharded)
-        return {0, elements, weight, gradient, firstMoment, secondMoment};
+        return {0, elements, weight, gradient, master, firstMoment, secondMoment};
     const std::int64_t begin = shardBegin(rank);
     return {begin,
             shardCount(rank),
             weightSharded ? weight : weight + begin,
             gradientSharded ? gradient : gradient + begin,
+            master,
             firstMoment,
             secondMoment};
 }
 
 namespace {
 
-/// Where each operator's tensors begin inside a slot, in floats: behind those of the coalesced operators before it.
+/// Where each operator's tensors begin inside a slot, in bytes: behind those of the coalesced operators before it.
 std::vector<std::int64_t> coalescedOffsets(const std::vector<contract::Operator>& operators,
                                            const std::vector<contract::OperatorDecision>& decisions, std::int64_t ranks,
                                            std::int64_t devicesPerNode, const contract::Preset& preset) {
@@ -33,7 +34,7 @@ std::vector<std::int64_t> coalescedOffsets(const std::vector<contract::Operator>
         block = op.block;
         for (const contract::CoalescedMember& member :
              contract::coalescedMembers(operators, decisions, block, ranks, devicesPerNode, preset))
-            offsets[static_cast<std::size_t>(member.op)] = member.offset / static_cast<std::int64_t>(sizeof(float));
+            offsets[static_cast<std::size_t>(member.op)] = member.offset;
     }
     return offsets;
 }
@@ -51,11 +52,12 @@ StateLayout::StateLayout(const std::vector<contract::Operator>& operators,
         const contract::Placement& placement = decisions[owner].placement;
         OperatorState& state = m_operators[i];
         const std::int64_t group = contract::groupSize(placement, ranks, devicesPerNode);
-        place(state, operators[i], placement, group, slotOffsets[i]);
+        place(state, operators[i], placement, group, slotOffsets[i], preset);
         for (const contract::StateBuffer& buffer : contract::sizeState(operators[owner], placement, group, preset)) {
             TensorState& tensor =
                 state.parts[static_cast<std::size_t>(buffer.part)].tensors[static_cast<std::size_t>(buffer.tensor)];
-            float* const memory = pool.take(pool.find(operators[owner].name + "." + buffer.suffix));
+            const Elements memory{pool.take(pool.find(operators[owner].name + "." + buffer.suffix)),
+                                  elementType(buffer.bytesPerElement)};
             switch (buffer.kind) {
             case BufferKind::Weight:
                 tensor.weight = memory;
@@ -74,7 +76,8 @@ StateLayout::StateLayout(const std::vector<contract::Operator>& operators,
                 tensor.secondMoment = memory;
                 break;
             case BufferKind::Master:
-                break; // fp32 presets have none
+                tensor.master = memory;
+                break;
             }
             tensor.updateSharded = tensor.weightSharded || state.kind == contract::PlacementKind::Keep;
         }
@@ -82,7 +85,7 @@ StateLayout::StateLayout(const std::vector<contract::Operator>& operators,
 }
 
 void StateLayout::place(OperatorState& state, const contract::Operator& op, const contract::Placement& placement,
-                        std::int64_t group, std::int64_t slotOffset) {
+                        std::int64_t group, std::int64_t slotOffset, const contract::Preset& preset) {
     state.kind = placement.kind;
     for (const contract::SlicePart& slice : contract::sliceParts(op, placement)) {
         PartState part{slice, {}};
@@ -100,17 +103,17 @@ void StateLayout::place(OperatorState& state, const contract::Operator& op, cons
         }
         // Inside a slot: the gathered tensors, then their unreduced gradients, each rounded up.
         std::int64_t offset = slotOffset;
-        const auto floats = [](const TensorState& tensor) {
-            return contract::alignUp(tensor.paddedElements * static_cast<std::int64_t>(sizeof(float))) /
-                   static_cast<std::int64_t>(sizeof(float));
+        const auto bytes = [](const TensorState& tensor, std::int64_t bytesPerElement) {
+            return contract::alignUp(tensor.paddedElements * bytesPerElement);
         };
         for (TensorState& tensor : part.tensors) {
             tensor.gatheredOffset = offset;
-            offset += slice.sharded ? floats(tensor) : 0;
+            tensor.gatheredType = elementType(preset.gatheredBytes);
+            offset += slice.sharded ? bytes(tensor, preset.gatheredBytes) : 0;
         }
         for (TensorState& tensor : part.tensors) {
             tensor.unreducedOffset = offset;
-            offset += floats(tensor);
+            offset += bytes(tensor, preset.gradientBytes);
         }
         state.parts.push_back(std::move(part));
     }

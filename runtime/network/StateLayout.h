@@ -3,6 +3,7 @@
 
 #include "runtime/contract/Sizing.h"
 #include "runtime/contract/StepProgram.h"
+#include "runtime/device/Elements.h"
 #include "runtime/memory/BufferPool.h"
 
 #include <algorithm>
@@ -22,12 +23,14 @@ struct TensorState {
     bool gradientSharded = false;
     bool updateSharded = false; ///< this rank updates its shard only (moments are shards)
     bool decayed = false;       ///< weight decay applies
-    float* weight = nullptr;
-    float* gradient = nullptr;
-    float* firstMoment = nullptr;
-    float* secondMoment = nullptr;
-    std::int64_t gatheredOffset = 0;  ///< floats from the start of a slot
-    std::int64_t unreducedOffset = 0; ///< floats from the start of a slot
+    Elements weight;
+    Elements gradient;
+    Elements master; ///< float32 weights where `weight` is less; none where it is the only copy
+    Elements firstMoment;
+    Elements secondMoment;
+    ElementType gatheredType = ElementType::Float32;
+    std::int64_t gatheredOffset = 0;  ///< bytes from the start of a slot
+    std::int64_t unreducedOffset = 0; ///< bytes from the start of a slot
     std::int64_t group = 1;           ///< ranks that share the shards, all or those of a node; consecutive
     std::int64_t paddedElements = 0;  ///< shard * group
 
@@ -36,16 +39,24 @@ struct TensorState {
         return std::min(elements, (rank % group + 1) * shard) - shardBegin(rank);
     }
 
-    /// What one rank updates: equally long stretches of weight, gradient and moments.
+    /// What one rank updates: equally long stretches of weight, gradient, master and moments.
     struct Owned {
         std::int64_t begin = 0; ///< index into the part's elements
         std::int64_t count = 0;
-        float* weight = nullptr;
-        float* gradient = nullptr;
-        float* firstMoment = nullptr;
-        float* secondMoment = nullptr;
+        Elements weight;
+        Elements gradient;
+        Elements master;
+        Elements firstMoment;
+        Elements secondMoment;
     };
     Owned owned(std::int64_t rank) const;
+
+    /// This tensor in a slot: whole weights, and room for whole gradients, padding included.
+    Elements gatheredIn(std::byte* slot) const { return {slot + gatheredOffset, gatheredType}; }
+    Elements unreducedIn(std::byte* slot) const { return {slot + unreducedOffset, gradient.type}; }
+    /// The weights in their best precision, and whether they are a shard.
+    Elements exactWeight() const { return master ? master : weight; }
+    bool exactWeightSharded() const { return master ? updateSharded : weightSharded; }
 };
 
 struct PartState {
@@ -73,7 +84,7 @@ public:
 
 private:
     void place(OperatorState& state, const contract::Operator& op, const contract::Placement& placement,
-               std::int64_t group, std::int64_t slotOffset);
+               std::int64_t group, std::int64_t slotOffset, const contract::Preset& preset);
     std::vector<OperatorState> m_operators;
 };
 

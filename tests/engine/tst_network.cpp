@@ -56,7 +56,7 @@ void NetworkTest::gradientsAreSlopes() {
                     const engine::TensorState& tensor = executor.layout().tensor(op, 0, t);
                     const bool scaled = !setup.operators[static_cast<std::size_t>(op)].isTied() && tensor.columns > 1;
                     for (std::int64_t i = 0; scaled && i < tensor.elements; ++i)
-                        tensor.weight[i] *= 5.0F;
+                        tensor.weight.floats()[i] *= 5.0F;
                 }
             for (std::int32_t op = 0; op < executor.layout().count(); ++op) {
                 const contract::Operator& record = setup.operators[static_cast<std::size_t>(op)];
@@ -65,8 +65,10 @@ void NetworkTest::gradientsAreSlopes() {
                 for (std::size_t t = 0; t < record.tensors.size(); ++t) {
                     lossNow();
                     const engine::TensorState& tensor = executor.layout().tensor(op, 0, t);
-                    const std::vector<float> gradient(tensor.gradient, tensor.gradient + tensor.elements);
-                    const std::vector<float> weight(tensor.weight, tensor.weight + tensor.elements);
+                    float* const memory = tensor.weight.floats();
+                    const std::vector<float> gradient(tensor.gradient.floats(),
+                                                      tensor.gradient.floats() + tensor.elements);
+                    const std::vector<float> weight(memory, memory + tensor.elements);
                     double norm = 0;
                     for (const float g : gradient)
                         norm += static_cast<double>(g) * static_cast<double>(g);
@@ -76,11 +78,11 @@ void NetworkTest::gradientsAreSlopes() {
                     double losses[2];
                     for (const int side : {0, 1}) {
                         for (std::size_t i = 0; i < weight.size(); ++i)
-                            tensor.weight[i] = weight[i] + static_cast<float>((side == 1 ? kStep : -kStep) *
-                                                                              static_cast<double>(gradient[i]) / norm);
+                            memory[i] = weight[i] + static_cast<float>((side == 1 ? kStep : -kStep) *
+                                                                       static_cast<double>(gradient[i]) / norm);
                         losses[side] = lossNow();
                     }
-                    std::copy(weight.begin(), weight.end(), tensor.weight);
+                    std::copy(weight.begin(), weight.end(), memory);
                     // Gradients are those of the sum of losses; two samples have two sums with three digits each, and
                     // the start of a third of which some digits fit.
                     std::int64_t counted = 0;

@@ -114,16 +114,17 @@ void WatchdogTest::aBrokenLossIsNamed() {
             if (auto ran = executor.runStep(1, 3, false, false); !ran)
                 return tl::unexpected(ran.error());
             const engine::TensorState& gain = executor.layout().tensor(executor.layout().count() - 2, 0, 0);
-            const float before = gain.weight[0];
+            const float before = gain.weight.floats()[0];
             const float bad = std::numeric_limits<float>::quiet_NaN();
             if (executor.rank() == 2)
-                gain.weight[1] = bad;
+                gain.weight.floats()[1] = bad;
             const auto ran = executor.runStep(2, 3, false, false);
             if (ran)
                 return contract::runFailed("the step went through");
             const std::lock_guard lock(mutex);
             said[static_cast<std::size_t>(executor.rank())] = executor.phase() + ": " + ran.error().message;
-            return gain.weight[0] == before ? contract::Result<void>() : contract::runFailed("a weight has changed");
+            return gain.weight.floats()[0] == before ? contract::Result<void>()
+                                                     : contract::runFailed("a weight has changed");
         });
     QVERIFY2(done, done ? "" : done.error().message.c_str());
     QCOMPARE(said[0], std::string("loss: the loss of step 2: rank 2 has one that is not finite"));

@@ -67,6 +67,7 @@ struct PlanRecipe {
     std::int64_t accumulate = 1;
     std::int32_t prefetch = 1;
     bool recompute = false;
+    std::string precision = "fp32-adam";
     /// Placement of an operator by its index and name; replicate when empty.
     std::function<std::string(int, const std::string&)> placement;
     std::function<bool(std::int32_t)> recomputesBlock; ///< instead of `recompute`
@@ -107,6 +108,7 @@ inline contract::Plan makePlan(const PlanRecipe& recipe) {
     plan.cluster.inside = plan.cluster.between = {1e-5, 1e9};
     plan.cluster.isCpu = true;
     plan.cluster.source = "assumed";
+    plan.training.precision = recipe.precision;
     plan.training.sequence = recipe.sequence;
     plan.training.microBatch = recipe.microBatch;
     plan.training.accumulate = recipe.accumulate;
@@ -138,7 +140,7 @@ inline contract::Plan makePlan(const PlanRecipe& recipe) {
     if (recipe.coalesce)
         coalesceBlocks(plan, *operators);
     const auto decisions = contract::planDecisions(plan);
-    const auto preset = *contract::findPreset("fp32-adam");
+    const auto preset = *contract::findPreset(recipe.precision);
     const auto program = contract::buildStepProgram(*operators, decisions, recipe.prefetch);
     plan.buffers = contract::buildBufferTable(
         {*operators, decisions, recipe.ranks, devicesPerNode, preset, plan.training, recipe.prefetch}, program);

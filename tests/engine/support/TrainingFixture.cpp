@@ -15,8 +15,10 @@
 namespace shardscope::testing {
 
 contract::Result<void> runRanks(const contract::Plan& plan, std::uint64_t seed, const RankBody& body,
-                                const engine::Dataset* given) {
-    const auto setup = engine::preparePlan(plan, {});
+                                const engine::Dataset* given, const DeviceMaker& makeDevice) {
+    engine::SetupRequest request;
+    request.device = makeDevice ? engine::DeviceKind::Cuda : engine::DeviceKind::Cpu;
+    const auto setup = engine::preparePlan(plan, request);
     if (!setup)
         return tl::unexpected(setup.error());
     auto server = engine::KeyValueServer::listen("127.0.0.1", 0);
@@ -41,7 +43,8 @@ contract::Result<void> runRanks(const contract::Plan& plan, std::uint64_t seed, 
                 return tl::unexpected(data.error());
             addition = std::move(*data);
         }
-        auto executor = engine::Executor::create(*setup, **group, given != nullptr ? *given : *addition);
+        auto executor = engine::Executor::create(*setup, **group, given != nullptr ? *given : *addition,
+                                                 makeDevice ? makeDevice() : nullptr);
         if (!executor)
             return tl::unexpected(executor.error());
         (*executor)->initialize(seed);
@@ -63,10 +66,12 @@ contract::Result<void> runRanks(const contract::Plan& plan, std::uint64_t seed, 
     return {};
 }
 
-std::vector<engine::StepOutcome> trainOutcomes(const contract::Plan& plan, std::int64_t steps, std::uint64_t seed) {
+std::vector<engine::StepOutcome> trainOutcomes(const contract::Plan& plan, std::int64_t steps, std::uint64_t seed,
+                                               const DeviceMaker& makeDevice) {
     std::vector<engine::StepOutcome> outcomes;
-    const auto done =
-        runRanks(plan, seed, [&](engine::Executor& executor, const engine::PlanSetup&) -> contract::Result<void> {
+    const auto done = runRanks(
+        plan, seed,
+        [&](engine::Executor& executor, const engine::PlanSetup&) -> contract::Result<void> {
             for (std::int64_t step = 1; step <= steps; ++step) {
                 const auto outcome = executor.runStep(step, steps, false, false);
                 if (!outcome)
@@ -75,7 +80,8 @@ std::vector<engine::StepOutcome> trainOutcomes(const contract::Plan& plan, std::
                     outcomes.push_back(*outcome);
             }
             return {};
-        });
+        },
+        nullptr, makeDevice);
     if (!done)
         qWarning("%s", done.error().message.c_str());
     return outcomes;

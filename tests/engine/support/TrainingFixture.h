@@ -5,6 +5,7 @@
 #include "support/PlanRecipe.h"
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,13 +13,16 @@ namespace shardscope::testing {
 
 /// Called on each rank's thread with its executor; returns what the rank has to say.
 using RankBody = std::function<contract::Result<void>(engine::Executor&, const engine::PlanSetup&)>;
+/// Makes what a rank computes with, where that is not a CPU.
+using DeviceMaker = std::function<std::unique_ptr<engine::Device>()>;
 /// Runs the ranks of a plan as threads of this process, connected as in a real run, on builtin:addition unless there is
 /// other `data`. Returns the first failure.
 contract::Result<void> runRanks(const contract::Plan& plan, std::uint64_t seed, const RankBody& body,
-                                const engine::Dataset* data = nullptr);
+                                const engine::Dataset* data = nullptr, const DeviceMaker& makeDevice = {});
 
 /// Outcomes of `steps` steps on builtin:addition, as seen by rank 0.
-std::vector<engine::StepOutcome> trainOutcomes(const contract::Plan& plan, std::int64_t steps, std::uint64_t seed = 7);
+std::vector<engine::StepOutcome> trainOutcomes(const contract::Plan& plan, std::int64_t steps, std::uint64_t seed = 7,
+                                               const DeviceMaker& makeDevice = {});
 /// Losses of `steps` steps on builtin:addition, as seen by rank 0.
 std::vector<double> trainLosses(const contract::Plan& plan, std::int64_t steps, std::uint64_t seed = 7);
 
