@@ -14,8 +14,7 @@ constexpr int kMaximumSweeps = 24;
 
 } // namespace
 
-PeakSearch::PeakSearch(const PeakProblem& problem, std::int64_t limitBytes)
-    : m_problem(problem), m_limitBytes(limitBytes) {
+PeakSearch::PeakSearch(const PeakProblem& problem, std::int64_t limitBytes) : m_problem(problem) {
     for (std::size_t i = 0; i < problem.m_thresholds.size(); ++i) {
         const std::int64_t capacity = limitBytes - problem.m_baseBytes - problem.m_thresholds[i];
         if (capacity >= problem.m_leastState[i])

@@ -44,7 +44,6 @@ private:
     std::int64_t leastBound() const;
 
     const PeakProblem& m_problem;
-    const std::int64_t m_limitBytes;
     std::vector<Threshold> m_thresholds; ///< those under which anything fits
     std::size_t m_currentThreshold = 0;
     std::shared_ptr<const PeakProblem::Restricted>
