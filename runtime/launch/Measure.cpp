@@ -9,6 +9,7 @@
 #include "runtime/contract/Json.h"
 #include "runtime/device/HostMemory.h"
 #include "runtime/launch/MeasureDevice.h"
+#include "runtime/launch/RankThreads.h"
 #include "runtime/ops/Linear.h"
 
 #include <fmt/format.h>
@@ -22,8 +23,6 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <thread>
 
 namespace shardscope::engine {
@@ -113,8 +112,6 @@ contract::Result<std::vector<LinkSample>> measureRing(std::int64_t ranks) {
         return tl::unexpected(server.error());
     constexpr std::int64_t kLargest = 4 << 20;
     std::vector<LinkSample> samples;
-    std::mutex mutex;
-    std::optional<contract::Error> failure;
     const auto runRank = [&](int rank) -> contract::Result<void> {
         GroupAddress address;
         address.rank = rank;
@@ -147,18 +144,8 @@ contract::Result<std::vector<LinkSample>> measureRing(std::int64_t ranks) {
         }
         return {};
     };
-    std::vector<std::thread> threads;
-    for (int rank = 0; rank < ranks; ++rank)
-        threads.emplace_back([&, rank] {
-            if (auto done = runRank(rank); !done) {
-                const std::lock_guard lock(mutex);
-                failure = done.error();
-            }
-        });
-    for (std::thread& thread : threads)
-        thread.join();
-    if (failure)
-        return tl::unexpected(*failure);
+    if (auto done = runOnEveryRank(ranks, runRank); !done)
+        return tl::unexpected(done.error());
     return samples;
 }
 

@@ -5,6 +5,7 @@
 #include "runtime/collective/KeyValueServer.h"
 #include "runtime/contract/Sizing.h"
 #include "runtime/device/cuda/OpenCuda.h"
+#include "runtime/launch/RankThreads.h"
 #include "runtime/ops/Kernels.h"
 
 #include <fmt/format.h>
@@ -12,9 +13,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <mutex>
-#include <optional>
-#include <thread>
 
 namespace shardscope::engine {
 
@@ -122,8 +120,6 @@ contract::Result<std::vector<LinkSample>> measureDeviceLinks(int ranks, std::int
     auto server = KeyValueServer::listen("127.0.0.1", 0);
     if (!server)
         return tl::unexpected(server.error());
-    std::mutex mutex;
-    std::optional<contract::Error> failure;
     const auto runRank = [&](int rank) -> contract::Result<void> {
         GroupAddress address;
         address.rank = rank;
@@ -180,18 +176,8 @@ contract::Result<std::vector<LinkSample>> measureDeviceLinks(int ranks, std::int
         }
         return {};
     };
-    std::vector<std::thread> threads;
-    for (int rank = 0; rank < ranks; ++rank)
-        threads.emplace_back([&, rank] {
-            if (auto done = runRank(rank); !done) {
-                const std::lock_guard lock(mutex);
-                failure = done.error();
-            }
-        });
-    for (std::thread& thread : threads)
-        thread.join();
-    if (failure)
-        return tl::unexpected(*failure);
+    if (auto done = runOnEveryRank(ranks, runRank); !done)
+        return tl::unexpected(done.error());
     return samples;
 }
 

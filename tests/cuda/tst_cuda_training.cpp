@@ -30,22 +30,6 @@ std::unique_ptr<engine::Device> openNext() {
     return openOrWarn(g_next++);
 }
 
-PlanRecipe recipeOf(const QString& family, int ranks, const QString& placement) {
-    PlanRecipe recipe;
-    if (family != "gpt2")
-        recipe.architecture = testing::oddLlama(family.toStdString());
-    recipe.ranks = ranks;
-    recipe.microBatch = 4 / ranks;
-    recipe.coalesce = placement == "coalesced";
-    recipe.placement = [placement](int index, const std::string&) {
-        static const char* const kMixed[] = {"keep", "shard", "replicate", "shard:3:2", "shard:4"};
-        return placement == "mixed"       ? std::string(kMixed[index % 5])
-               : placement == "coalesced" ? std::string("shard")
-                                          : placement.toStdString();
-    };
-    return recipe;
-}
-
 } // namespace
 
 class CudaTrainingTest : public QObject {
@@ -87,8 +71,9 @@ void CudaTrainingTest::lossesAreThoseOfTheCpu() {
     QFETCH(const QString, placement);
     constexpr std::int64_t kSteps = 10;
     const bool exact = precision == "fp32-adam";
-    const auto expected = testing::trainOutcomes(testing::makePlan(recipeOf(family, 1, "replicate")), kSteps);
-    PlanRecipe recipe = recipeOf(family, ranks, placement);
+    const auto expected =
+        testing::trainOutcomes(testing::makePlan(testing::recipeOf(family.toStdString(), 1, "replicate")), kSteps);
+    PlanRecipe recipe = testing::recipeOf(family.toStdString(), ranks, placement.toStdString());
     recipe.precision = precision.toStdString();
     recipe.recompute = ranks > 1;
     const auto got = testing::trainOutcomes(testing::makePlan(recipe), kSteps, 7, openFirst);
@@ -100,7 +85,7 @@ void CudaTrainingTest::lossesAreThoseOfTheCpu() {
 }
 
 void CudaTrainingTest::stepsAllocateNothing() {
-    PlanRecipe recipe = recipeOf("llama", 1, "replicate");
+    PlanRecipe recipe = testing::recipeOf("llama", 1, "replicate");
     recipe.precision = "bf16-adam";
     const auto done = testing::runRanks(
         testing::makePlan(recipe), 7,
@@ -128,8 +113,8 @@ void CudaTrainingTest::ranksWithAGpuEachUseNccl() {
         QSKIP("needs two GPUs; this machine has one");
     for (const char* precision : {"fp32-adam", "bf16-adam"}) {
         const bool exact = std::string(precision) == "fp32-adam";
-        const auto expected = testing::trainOutcomes(testing::makePlan(recipeOf("gpt2", 1, "replicate")), 5);
-        PlanRecipe recipe = recipeOf("gpt2", 2, "mixed");
+        const auto expected = testing::trainOutcomes(testing::makePlan(testing::recipeOf("gpt2", 1, "replicate")), 5);
+        PlanRecipe recipe = testing::recipeOf("gpt2", 2, "mixed");
         recipe.precision = precision;
         g_next = 0;
         std::vector<double> losses;

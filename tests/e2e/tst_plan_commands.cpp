@@ -1,34 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // shardscope-plan simulate and diff as a user calls them.
-#include "runtime/contract/Json.h"
+#include "e2e/support/PlanProcess.h"
 
-#include <QtCore/QProcess>
 #include <QtTest>
-#include <nlohmann/json.hpp>
 
 #include <cmath>
 
 using namespace shardscope;
-
-namespace {
-
-struct Outcome {
-    int exitCode = -1;
-    QByteArray out;
-    QByteArray errors;
-
-    contract::Json json() const { return contract::Json::parse(out.toStdString(), nullptr, false); }
-};
-
-Outcome plan(const QStringList& arguments) {
-    QProcess process;
-    process.start(QStringLiteral(SHARDSCOPE_BIN_DIR "/shardscope-plan"), arguments);
-    if (!process.waitForFinished(60000) || process.exitStatus() != QProcess::NormalExit)
-        return {};
-    return {process.exitCode(), process.readAllStandardOutput(), process.readAllStandardError()};
-}
-
-} // namespace
+using testing::Outcome;
+using testing::plan;
 
 class TestPlanCommands : public QObject {
     Q_OBJECT

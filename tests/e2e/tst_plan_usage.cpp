@@ -1,40 +1,20 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What people and scripts do wrong with shardscope-plan, and what it promises in words.
-#include "runtime/contract/Json.h"
+#include "e2e/support/PlanProcess.h"
 
-#include <QtCore/QProcess>
 #include <QtTest>
-#include <nlohmann/json.hpp>
 
 using namespace shardscope;
+using testing::Outcome;
+using testing::plan;
 
 namespace {
-
-struct Outcome {
-    int exitCode = -1;
-    QByteArray out;
-    QByteArray errors;
-
-    contract::Json json() const { return contract::Json::parse(out.toStdString(), nullptr, false); }
-};
-
-Outcome finish(QProcess& process) {
-    if (!process.waitForFinished(60000) || process.exitStatus() != QProcess::NormalExit)
-        return {};
-    return {process.exitCode(), process.readAllStandardOutput(), process.readAllStandardError()};
-}
-
-Outcome plan(const QStringList& arguments) {
-    QProcess process;
-    process.start(QStringLiteral(SHARDSCOPE_BIN_DIR "/shardscope-plan"), arguments);
-    return finish(process);
-}
 
 /// "$P" stands for the program.
 Outcome shell(const QString& line) {
     QProcess process;
     process.start("/bin/sh", {"-c", QStringLiteral("P='" SHARDSCOPE_BIN_DIR "/shardscope-plan'; ") + line});
-    return finish(process);
+    return testing::finish(process);
 }
 
 const QStringList kGpt2{"solve", "gpt2", "--cluster", "8x-titan-pcie3"};

@@ -23,20 +23,10 @@ std::unique_ptr<engine::Device> makeDevice() {
     return std::make_unique<testing::PortableDevice>(g_violations);
 }
 
+/// One layer: the stand-in runs kernels as loops.
 PlanRecipe recipeOf(const QString& family, int ranks, const QString& placement) {
-    PlanRecipe recipe;
-    if (family != "gpt2")
-        recipe.architecture = testing::oddLlama(family.toStdString());
+    PlanRecipe recipe = testing::recipeOf(family.toStdString(), ranks, placement.toStdString());
     recipe.architecture.layers = 1;
-    recipe.ranks = ranks;
-    recipe.microBatch = 4 / ranks;
-    recipe.coalesce = placement == "coalesced";
-    recipe.placement = [placement](int index, const std::string&) {
-        static const char* const kMixed[] = {"keep", "shard", "replicate", "shard:3:2", "shard:4"};
-        return placement == "mixed"       ? std::string(kMixed[index % 5])
-               : placement == "coalesced" ? std::string("shard")
-                                          : placement.toStdString();
-    };
     return recipe;
 }
 

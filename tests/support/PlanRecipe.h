@@ -74,6 +74,24 @@ struct PlanRecipe {
     bool coalesce = false;                             ///< every block whose operators allow it
 };
 
+/// A recipe for a family of odd dimensions, four samples over all ranks. `placement`: of every operator, or "mixed"
+/// (kinds and slices in turn), or "coalesced" (sharded, a block's operators in one collective).
+inline PlanRecipe recipeOf(const std::string& family, int ranks, const std::string& placement) {
+    PlanRecipe recipe;
+    if (family != "gpt2")
+        recipe.architecture = oddLlama(family);
+    recipe.ranks = ranks;
+    recipe.microBatch = 4 / ranks;
+    recipe.coalesce = placement == "coalesced";
+    recipe.placement = [placement](int index, const std::string&) {
+        static const char* const kMixed[] = {"keep", "shard", "replicate", "shard:3:2", "shard:4"};
+        return placement == "mixed"       ? std::string(kMixed[index % 5])
+               : placement == "coalesced" ? std::string("shard")
+                                          : placement;
+    };
+    return recipe;
+}
+
 /// Coalesces the operators that need a slot, in every block where all of them can be.
 inline void coalesceBlocks(contract::Plan& plan, const std::vector<contract::Operator>& operators) {
     for (std::size_t i = 0; i < operators.size(); ++i) {
