@@ -45,11 +45,8 @@ std::int64_t paperRound(double bytes) {
 OperatorPricer::OperatorPricer(const PlanRequest& request, const contract::Preset& preset)
     : m_preset(preset), m_links(request.cluster, request.mode == CostMode::Paper),
       m_paperMode(request.mode == CostMode::Paper), m_isCpu(request.cluster.isCpu),
-      m_memoryBandwidth(request.cluster.device.memoryBandwidth),
-      m_overlapEfficiency(request.prefetchDepth > 0 && !m_paperMode ? request.cluster.overlapEfficiency : 0) {
-    const contract::Device& device = request.cluster.device;
-    m_flops = preset.gatheredBytes == 2 && device.flopsBf16 > 0 ? device.flopsBf16 : device.flopsFp32;
-}
+      m_compute(request.cluster, preset, m_paperMode),
+      m_overlapEfficiency(request.prefetchDepth > 0 && !m_paperMode ? request.cluster.overlapEfficiency : 0) {}
 
 PlacementBytes OperatorPricer::bytes(const Operator& op, const Placement& placement) const {
     const std::int64_t ranks = m_links.groupRanks(placement.group);
@@ -73,14 +70,7 @@ std::int64_t OperatorPricer::keptBytes(const Operator& op, std::int64_t samples,
 }
 
 double OperatorPricer::forwardSeconds(const Operator& op, std::int64_t samples) const {
-    const double flopSeconds = op.flopsForward * real(samples) / m_flops;
-    if (m_paperMode)
-        return flopSeconds;
-    // What is kept is written once and read once; embeddings read their rows and write the residual stream.
-    double touched = 2 * real(keptBytes(op, samples, false));
-    if (op.kind == OperatorKind::Embedding)
-        touched = 3 * real(samples * m_preset.gatheredBytes) * real(op.liveActivationElements);
-    return flopSeconds + touched / m_memoryBandwidth;
+    return m_compute.forwardSeconds(op, samples);
 }
 
 double OperatorPricer::bucketShare(double bytes) const {
@@ -97,7 +87,7 @@ double OperatorPricer::optimizerSeconds(const Operator& op, const Placement& pla
                                                                : split.wholeElements + split.shardedElements / ranks;
     // Reads gradient, moments and weight, writes moments and weight.
     const double moved = real(m_preset.gradientBytes + 2 * m_preset.optimizerBytes + 2 * m_preset.gatheredBytes);
-    return owned * moved / m_memoryBandwidth;
+    return m_compute.updateSeconds(owned * moved);
 }
 
 PlacementFacts OperatorPricer::facts(const Operator& op, const Placement& placement) const {

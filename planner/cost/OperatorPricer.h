@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "planner/cost/ComputeModel.h"
 #include "planner/cost/LinkCost.h"
 #include "planner/search/Planner.h"
 #include "runtime/contract/Preset.h"
@@ -108,8 +109,7 @@ private:
     LinkCost m_links;
     bool m_paperMode;
     bool m_isCpu;
-    double m_flops;
-    double m_memoryBandwidth;
+    ComputeModel m_compute;
     double m_overlapEfficiency;
 };
 

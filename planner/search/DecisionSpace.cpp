@@ -48,6 +48,7 @@ contract::Result<DecisionSpace> DecisionSpace::create(const PlanRequest& given) 
     if (!preset)
         return contract::usageError(
             fmt::format("precision \"{}\" is unknown; known are {}", request.precision, contract::presetNames()));
+    request.optimizer.name = preset->optimizer();
     if (request.mode == CostMode::Paper) {
         request.prefetchDepth = 0;
         request.allowKeep = false;
@@ -249,8 +250,9 @@ contract::Result<void> DecisionSpace::resolveRecompute() {
 
 std::string DecisionSpace::classKey(std::int32_t index) const {
     const Operator& op = m_request.graph->operators[static_cast<std::size_t>(index)];
-    std::string key = fmt::format("{}/{}/{}/{}/{}/{}/", static_cast<int>(op.kind), op.flopsForward, op.sharedStorage,
-                                  op.tiedTo, op.liveActivationElements, op.liveWideElements);
+    std::string key = fmt::format("{}/{}/{}/{}/{}/{}/{}/", static_cast<int>(op.kind),
+                                  m_request.cluster.kernels ? static_cast<int>(op.role) : 0, op.flopsForward,
+                                  op.sharedStorage, op.tiedTo, op.liveActivationElements, op.liveWideElements);
     for (const contract::TensorSpec& tensor : op.tensors)
         key += fmt::format("{}x{},", tensor.rows, tensor.columns);
     for (const contract::ActivationSpec& spec : op.kept)

@@ -119,8 +119,11 @@ Cluster readCluster(const JsonCursor& cursor) {
     }
     if (const auto source = cursor.find("source"))
         cluster.source = source->text(256);
-    if (const auto measured = cursor.find("measured"))
+    if (const auto measured = cursor.find("measured")) {
         cluster.measured = measured->raw().dump();
+        if (const auto kernels = measured->isObject() ? measured->find("kernels") : std::nullopt)
+            cluster.kernels = readKernelRates(*kernels);
+    }
     return cluster;
 }
 

@@ -2,8 +2,10 @@
 #pragma once
 
 #include "runtime/contract/Json.h"
+#include "runtime/contract/KernelRates.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,6 +51,7 @@ struct Cluster {
     bool isCpu = false;
     std::string source;   ///< "measured", "assumed", "detected with default rates": shown to the user
     std::string measured; ///< fits with R2 as written by `shardscope-train measure`, as JSON text; "" when none
+    std::optional<KernelRates> kernels; ///< the part "kernels" of `measured`, where there is one
 
     std::int64_t devices() const { return nodes * devicesPerNode; }
     std::int64_t reserveBytes() const;

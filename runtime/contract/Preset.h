@@ -18,6 +18,8 @@ struct Preset {
     std::int64_t gatheredBytes = 0;  ///< weight in compute precision, as gathered; also one activation element
 
     std::int64_t statePerParameter() const { return weightBytes + gradientBytes + optimizerBytes; }
+    /// The optimizer whose state is stored: "adamw" (two moments) or "sgd" (a momentum).
+    std::string_view optimizer() const { return name.ends_with("momentum") ? "sgd" : "adamw"; }
     bool operator==(const Preset&) const = default;
 };
 

@@ -24,7 +24,7 @@ OptimizerBytes optimizerBytes(const Preset& preset) {
     const bool hasMaster = preset.weightBytes < 4 && preset.optimizerBytes > 4;
     const std::int64_t master = hasMaster ? 4 : 0;
     const std::int64_t moments = preset.optimizerBytes - master;
-    const bool oneMoment = preset.name.ends_with("momentum");
+    const bool oneMoment = preset.optimizer() == "sgd";
     return {master, oneMoment ? moments : moments / 2, oneMoment ? 0 : moments / 2};
 }
 

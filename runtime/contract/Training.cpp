@@ -62,8 +62,10 @@ Training readTraining(const JsonCursor& cursor) {
         cursor.at("precision").fail("is \"" + training.precision + "\"; known are " + presetNames());
     const JsonCursor optimizer = cursor.at("optimizer");
     training.optimizer.name = optimizer.at("name").text();
-    if (!cursor.failed() && training.optimizer.name != "adamw")
-        optimizer.at("name").fail("is \"" + training.optimizer.name + "\"; known is adamw");
+    const auto preset = findPreset(training.precision);
+    if (!cursor.failed() && training.optimizer.name != preset->optimizer())
+        optimizer.at("name").fail("is \"" + training.optimizer.name + "\"; the precision " + preset->name + " is of " +
+                                  std::string(preset->optimizer()));
     training.optimizer.learningRate = optimizer.at("learning_rate").number(0, 1e3);
     const JsonCursor betas = optimizer.at("betas");
     if (betas.arraySize(2) != 2)

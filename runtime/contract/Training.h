@@ -11,11 +11,12 @@
 namespace shardscope::contract {
 
 struct Optimizer {
-    std::string name = "adamw";
+    std::string name = "adamw"; ///< that of the precision, see Preset::optimizer()
     double learningRate = 3e-4;
-    std::array<double, 2> betas{0.9, 0.95};
+    std::array<double, 2> betas{0.9, 0.95}; ///< of "sgd" the first is the momentum, the second unused
     double epsilon = 1e-8;
-    double weightDecay = 0.1; ///< matrices only; biases, norms and position embeddings are not decayed
+    double weightDecay = 0.1; ///< matrices only; biases, norms and position embeddings are not decayed. With "sgd" it
+                              ///< joins the gradient, as in torch.optim.SGD
     double clipNorm = 1.0;    ///< global gradient norm; 0 = no clipping
     std::int64_t warmupSteps = 0;
     std::string schedule = "constant"; ///< "constant" or "cosine"

@@ -29,8 +29,14 @@ constexpr const char* kWeightsFile = "model.safetensors";
 constexpr const char* kMomentsFile = "optimizer.safetensors";
 constexpr std::string_view kFormat = "shardscope-checkpoint";
 
-std::string momentName(const std::string& weight, int moment) {
-    return weight + (moment == 1 ? ".exp_avg" : ".exp_avg_sq");
+/// What an optimizer keeps for a weight, named as PyTorch's optimizers name it; the second is empty where there is one.
+struct MomentNames {
+    std::string first, second;
+};
+MomentNames momentNames(const PlanSetup& setup, const std::string& weight) {
+    if (setup.preset.optimizer() == "sgd")
+        return {weight + ".momentum_buffer", ""};
+    return {weight + ".exp_avg", weight + ".exp_avg_sq"};
 }
 
 std::vector<TensorShape> weightShapes(const PlanSetup& setup) {
@@ -43,9 +49,12 @@ std::vector<TensorShape> weightShapes(const PlanSetup& setup) {
 }
 std::vector<TensorShape> momentShapes(const PlanSetup& setup) {
     std::vector<TensorShape> shapes;
-    for (const TensorShape& weight : weightShapes(setup))
-        for (const int moment : {1, 2})
-            shapes.push_back({momentName(weight.name, moment), weight.shape});
+    for (const TensorShape& weight : weightShapes(setup)) {
+        const MomentNames moments = momentNames(setup, weight.name);
+        shapes.push_back({moments.first, weight.shape});
+        if (!moments.second.empty())
+            shapes.push_back({moments.second, weight.shape});
+    }
     return shapes;
 }
 
@@ -70,12 +79,13 @@ contract::Result<void> forEachValues(const PlanSetup& setup, const StateLayout& 
                 const TensorState& tensor = part.tensors[t];
                 const StateDictOrder order(setup.architecture, op, op.tensors[t]);
                 const std::string name = stateDictName(setup.architecture, op, op.tensors[t]);
-                for (const Values& values :
-                     {Values{tensor.exactWeight(), tensor.exactWeightSharded(), name, weights},
-                      Values{tensor.firstMoment, tensor.updateSharded, momentName(name, 1), moments},
-                      Values{tensor.secondMoment, tensor.updateSharded, momentName(name, 2), moments}})
-                    if (auto visited = visit(tensor, order, values); !visited)
-                        return visited;
+                const MomentNames names = momentNames(setup, name);
+                for (const Values& values : {Values{tensor.exactWeight(), tensor.exactWeightSharded(), name, weights},
+                                             Values{tensor.firstMoment, tensor.updateSharded, names.first, moments},
+                                             Values{tensor.secondMoment, tensor.updateSharded, names.second, moments}})
+                    if (!values.name.empty())
+                        if (auto visited = visit(tensor, order, values); !visited)
+                            return visited;
             }
     }
     return {};
@@ -176,51 +186,48 @@ contract::Result<void> finishFolder(const fs::path& partial, const fs::path& fin
 
 } // namespace
 
-contract::Result<std::string> saveCheckpoint(Executor& executor, const PlanSetup& setup,
-                                             const std::string& runDirectory, CheckpointState state,
-                                             std::int64_t kept) {
-    const std::string name = fmt::format("step-{:08}", state.step);
-    const fs::path final = checkpointsFolder(runDirectory) / name;
-    const fs::path partial = checkpointsFolder(runDirectory) / ("." + name + ".partial");
+struct CheckpointWriter::Files {
+    fs::path partial;
+    fs::path final;
     std::unique_ptr<SafetensorsFile> weights;
     std::unique_ptr<SafetensorsFile> moments;
-    contract::Result<void> writing;
-    if (executor.rank() == 0) {
-        std::error_code error;
-        fs::remove_all(partial, error);
-        fs::create_directories(partial, error);
-        auto first = SafetensorsFile::create((partial / kWeightsFile).string(), weightShapes(setup));
-        auto second = SafetensorsFile::create((partial / kMomentsFile).string(), momentShapes(setup));
-        if (first && second) {
-            weights = std::move(*first);
-            moments = std::move(*second);
-        } else {
-            writing = tl::unexpected(first ? second.error() : first.error());
-        }
-    }
-    // All ranks learn whether rank 0 can write before they send.
-    double failed = writing ? 0 : 1;
-    if (auto summed = executor.onLane([&](Ring& ring) { return ring.sumScalars(&failed, 1); }); !summed)
-        return tl::unexpected(summed.error());
-    if (failed > 0 && executor.rank() == 0) {
-        std::error_code ignored;
-        fs::remove_all(partial, ignored); // it takes the room that others may need
-    }
-    if (failed > 0)
-        return writing ? contract::runFailed("checkpoint: rank 0 cannot write it") : tl::unexpected(writing.error());
-    auto gathered = executor.onLane([&](Ring& ring) {
-        return forEachValues(setup, executor.layout(), weights.get(), moments.get(),
-                             [&](const TensorState& tensor, const StateDictOrder& order, const Values& values) {
-                                 return gatherValues(ring, tensor, order, values, executor.device());
-                             });
-    });
-    if (!gathered)
-        return tl::unexpected(gathered.error());
-    // While rank 0 waits for its disk, its communication thread tells the others that it is alive.
-    std::atomic<bool> busy = executor.rank() == 0;
-    executor.beginOnLane([&busy](Ring& ring) -> contract::Result<void> {
+};
+
+/// A checkpoint on its way to the disk.
+struct CheckpointWriter::Task {
+    CheckpointState state;
+    Files files;
+    contract::Result<void> result;
+    std::atomic<bool> done = false;
+    std::thread thread;
+};
+
+CheckpointWriter::CheckpointWriter(Executor& executor, const PlanSetup& setup, std::string runDirectory,
+                                   std::int64_t kept)
+    : m_executor(executor), m_setup(setup), m_runDirectory(std::move(runDirectory)), m_kept(kept) {}
+
+CheckpointWriter::~CheckpointWriter() {
+    if (m_task)
+        m_task->thread.join();
+}
+
+/// Takes over what a task that is done has to say.
+void CheckpointWriter::collect() {
+    if (!m_task || !m_task->done)
+        return;
+    m_task->thread.join();
+    if (m_task->result)
+        m_written.push_back({m_task->state.step, m_task->files.final.string()});
+    else
+        m_failure = m_task->result.error();
+    m_task.reset();
+}
+
+/// While rank 0 waits for its disk, its communication thread tells the others that it is alive.
+contract::Result<void> CheckpointWriter::awaitDisk() {
+    auto awaited = m_executor.onLane([this](Ring& ring) -> contract::Result<void> {
         for (;;) {
-            const auto waiting = ring.stillWaiting(busy);
+            const auto waiting = ring.stillWaiting(m_task && !m_task->done);
             if (!waiting)
                 return tl::unexpected(waiting.error());
             if (!*waiting)
@@ -228,17 +235,91 @@ contract::Result<std::string> saveCheckpoint(Executor& executor, const PlanSetup
             std::this_thread::sleep_for(std::chrono::milliseconds(2));
         }
     });
-    if (executor.rank() == 0)
-        writing = finishFolder(partial, final, runDirectory, *weights, *moments, setup, state, kept);
-    busy = false;
-    if (auto awaited = executor.awaitLane(); !awaited)
-        return tl::unexpected(awaited.error());
-    if (!writing) {
-        std::error_code ignored;
-        fs::remove_all(partial, ignored);
-        return tl::unexpected(writing.error());
+    collect();
+    return awaited;
+}
+
+contract::Result<void> CheckpointWriter::begin(CheckpointState state) {
+    if (auto awaited = awaitDisk(); !awaited)
+        return awaited;
+    // All ranks learn whether rank 0 can write, and has written, before they send.
+    contract::Result<void> writing;
+    if (m_failure)
+        writing = tl::unexpected(*m_failure);
+    Files files;
+    if (m_executor.rank() == 0 && writing) {
+        const std::string name = fmt::format("step-{:08}", state.step);
+        files.final = checkpointsFolder(m_runDirectory) / name;
+        files.partial = checkpointsFolder(m_runDirectory) / ("." + name + ".partial");
+        std::error_code error;
+        fs::remove_all(files.partial, error);
+        fs::create_directories(files.partial, error);
+        auto weights = SafetensorsFile::create((files.partial / kWeightsFile).string(), weightShapes(m_setup));
+        auto moments = SafetensorsFile::create((files.partial / kMomentsFile).string(), momentShapes(m_setup));
+        if (weights && moments) {
+            files.weights = std::move(*weights);
+            files.moments = std::move(*moments);
+        } else {
+            writing = tl::unexpected(weights ? moments.error() : weights.error());
+            fs::remove_all(files.partial, error); // it takes the room that others may need
+        }
     }
-    return final.string();
+    double failed = writing ? 0 : 1;
+    if (auto summed = m_executor.onLane([&](Ring& ring) { return ring.sumScalars(&failed, 1); }); !summed)
+        return summed;
+    if (failed > 0)
+        return writing ? contract::runFailed("checkpoint: rank 0 cannot write it") : writing;
+    auto gathered = m_executor.onLane([&](Ring& ring) {
+        return forEachValues(m_setup, m_executor.layout(), files.weights.get(), files.moments.get(),
+                             [&](const TensorState& tensor, const StateDictOrder& order, const Values& values) {
+                                 return gatherValues(ring, tensor, order, values, m_executor.device());
+                             });
+    });
+    if (!gathered || m_executor.rank() != 0)
+        return gathered;
+    m_task = std::make_unique<Task>();
+    m_task->state = state;
+    m_task->files = std::move(files);
+    m_task->thread = std::thread([this, task = m_task.get()] {
+        const Files& written = task->files;
+        task->result = finishFolder(written.partial, written.final, m_runDirectory, *written.weights, *written.moments,
+                                    m_setup, task->state, m_kept);
+        std::error_code ignored;
+        if (!task->result)
+            fs::remove_all(written.partial, ignored);
+        task->done = true;
+    });
+    return {};
+}
+
+contract::Result<void> CheckpointWriter::finish() {
+    if (auto awaited = awaitDisk(); !awaited)
+        return awaited;
+    if (m_failure)
+        return tl::unexpected(*m_failure);
+    return {};
+}
+
+contract::Result<std::optional<CheckpointWriter::Written>> CheckpointWriter::poll() {
+    collect();
+    if (m_failure)
+        return tl::unexpected(*m_failure);
+    if (m_written.empty())
+        return std::nullopt;
+    Written first = m_written.front();
+    m_written.erase(m_written.begin());
+    return first;
+}
+
+contract::Result<std::string> saveCheckpoint(Executor& executor, const PlanSetup& setup,
+                                             const std::string& runDirectory, CheckpointState state,
+                                             std::int64_t kept) {
+    CheckpointWriter writer(executor, setup, runDirectory, kept);
+    if (auto begun = writer.begin(state); !begun)
+        return tl::unexpected(begun.error());
+    if (auto finished = writer.finish(); !finished)
+        return tl::unexpected(finished.error());
+    return (checkpointsFolder(runDirectory) / fmt::format("step-{:08}", state.step)).string();
 }
 
 std::optional<FoundCheckpoint> findCheckpoint(const PlanSetup& setup, const std::string& runDirectory,

@@ -4,6 +4,7 @@
 #include "runtime/execute/Executor.h"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,10 +24,49 @@ struct FoundCheckpoint {
 
 inline constexpr std::int64_t kCheckpointsKept = 2;
 
-/// Writes RUN_DIR/checkpoints/step-NNNNNNNN with model.safetensors (Hugging Face tensor names), optimizer.safetensors,
-/// config.json and state.json (which holds the checksums of the others), whole or not at all, and removes all but the
-/// newest `kept` of this step and before. All ranks call it; rank 0 writes what the others send piece by piece.
-/// Independent of placements and ranks. Returns the folder.
+/// Writes checkpoints of a run while it goes on: training stands still only until rank 0 has what the others send, then
+/// a thread of rank 0 waits for the disk. A checkpoint is RUN_DIR/checkpoints/step-NNNNNNNN with model.safetensors
+/// (Hugging Face tensor names), optimizer.safetensors, config.json and state.json (which holds the checksums of the
+/// others), whole or not at all, independent of placements and ranks; all but the newest `kept` of its step and before
+/// are removed.
+class CheckpointWriter {
+public:
+    CheckpointWriter(Executor& executor, const PlanSetup& setup, std::string runDirectory,
+                     std::int64_t kept = kCheckpointsKept);
+    /// Waits for the disk.
+    ~CheckpointWriter();
+    CheckpointWriter(const CheckpointWriter&) = delete;
+    CheckpointWriter& operator=(const CheckpointWriter&) = delete;
+
+    /// All ranks call it; waits for the checkpoint before. Errors: RunFailed, on every rank.
+    contract::Result<void> begin(CheckpointState state);
+    /// All ranks call it: waits for the checkpoint that was begun last. Errors: RunFailed on rank 0.
+    contract::Result<void> finish();
+
+    struct Written {
+        std::int64_t step = 0;
+        std::string path;
+    };
+    /// What was written and not yet returned, on rank 0; none when there is nothing more. Errors: RunFailed, when it
+    /// could not be.
+    contract::Result<std::optional<Written>> poll();
+
+private:
+    struct Files;
+    struct Task;
+    contract::Result<void> awaitDisk();
+    void collect();
+
+    Executor& m_executor;
+    const PlanSetup& m_setup;
+    std::string m_runDirectory;
+    std::int64_t m_kept;
+    std::unique_ptr<Task> m_task;   ///< on rank 0, on its way to the disk
+    std::vector<Written> m_written; ///< and not yet returned by poll(), the oldest first
+    std::optional<contract::Error> m_failure;
+};
+
+/// Writes one checkpoint and waits for it; returns its folder. All ranks call it.
 contract::Result<std::string> saveCheckpoint(Executor& executor, const PlanSetup& setup,
                                              const std::string& runDirectory, CheckpointState state,
                                              std::int64_t kept = kCheckpointsKept);

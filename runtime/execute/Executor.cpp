@@ -2,6 +2,7 @@
 #include "runtime/execute/Executor.h"
 
 #include "runtime/device/HostDevice.h"
+#include "runtime/execute/OptimizerStep.h"
 #include "runtime/execute/Schedule.h"
 #include "runtime/network/Initializer.h"
 #include "runtime/ops/Kernels.h"
@@ -292,30 +293,10 @@ contract::Result<void> Executor::checkFinite(double wholeSquares) {
 }
 
 void Executor::update(std::int32_t op) {
-    const contract::Optimizer& optimizer = m_setup.training.optimizer;
-    AdamWStep step;
-    step.gradientScale = static_cast<float>(m_gradientScale);
-    step.learningRate = static_cast<float>(m_outcome.learningRate);
-    step.beta1 = static_cast<float>(optimizer.betas[0]);
-    step.beta2 = static_cast<float>(optimizer.betas[1]);
-    step.epsilon = static_cast<float>(optimizer.epsilon);
-    step.firstCorrection = static_cast<float>(1.0 / (1.0 - std::pow(optimizer.betas[0], static_cast<double>(m_step))));
-    step.secondCorrection = static_cast<float>(1.0 / (1.0 - std::pow(optimizer.betas[1], static_cast<double>(m_step))));
+    const OptimizerStep step(m_setup.training.optimizer, m_step, m_gradientScale, m_outcome.learningRate);
     for (const PartState& part : m_layout.of(op).parts)
-        for (const TensorState& tensor : part.tensors) {
-            const TensorState::Owned owned = tensor.owned(rank());
-            AdamWTensor values{tensor.decayed ? static_cast<float>(optimizer.weightDecay) : 0.0F,
-                               owned.count,
-                               owned.gradient,
-                               owned.weight,
-                               owned.master,
-                               owned.firstMoment,
-                               owned.secondMoment,
-                               0,
-                               tensor.firstRow * tensor.columns + owned.begin};
-            values.roundingKey = mixBits(static_cast<std::uint64_t>(m_step) ^ mixBits(static_cast<std::uint64_t>(op)));
-            m_device->kernels().adamW(step, values);
-        }
+        for (const TensorState& tensor : part.tensors)
+            step.update(m_device->kernels(), op, tensor, rank());
 }
 
 void Executor::note(const StepInstruction& instruction, bool communication, double start) {

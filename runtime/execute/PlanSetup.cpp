@@ -43,8 +43,9 @@ contract::Result<void> checkNetwork(const contract::Architecture& a) {
 
 /// Which precisions a device trains in. On a GPU those with weights, gradients and moments of 2 or 4 bytes.
 contract::Result<void> checkPrecision(const std::string& precision, DeviceKind device) {
-    static const std::vector<std::string_view> kCpu{"fp32-adam"};
-    static const std::vector<std::string_view> kCuda{"fp32-adam", "bf16-adam", "bf16-adam-fp32grad", "bf16-pure-adam"};
+    static const std::vector<std::string_view> kCpu{"fp32-adam", "fp32-sgd-momentum"};
+    static const std::vector<std::string_view> kCuda{"fp32-adam", "bf16-adam", "bf16-adam-fp32grad", "bf16-pure-adam",
+                                                     "fp32-sgd-momentum"};
     const auto& known = device == DeviceKind::Cpu ? kCpu : kCuda;
     if (std::find(known.begin(), known.end(), precision) != known.end())
         return {};
@@ -85,9 +86,10 @@ contract::Result<void> checkRunnable(const contract::Plan& plan, DeviceKind devi
     if (const std::string& schedule = plan.training.optimizer.schedule; schedule != "constant" && schedule != "cosine")
         return contract::badInput(
             fmt::format("plan: training.optimizer.schedule is \"{}\"; known are constant, cosine", schedule));
-    if (plan.training.optimizer.name != "adamw")
-        return contract::badInput(
-            fmt::format("plan: training.optimizer.name is \"{}\"; known is adamw", plan.training.optimizer.name));
+    const contract::Preset preset = *contract::findPreset(plan.training.precision);
+    if (plan.training.optimizer.name != preset.optimizer())
+        return contract::badInput(fmt::format("plan: training.optimizer.name is \"{}\"; the precision {} is of {}",
+                                              plan.training.optimizer.name, preset.name, preset.optimizer()));
     return {};
 }
 

@@ -14,7 +14,8 @@ namespace {
 class Training {
 public:
     Training(Executor& executor, const PlanSetup& setup, const TrainingRequest& request, TrainingListener& listener)
-        : m_executor(executor), m_setup(setup), m_request(request), m_listener(listener), m_seed(request.seed) {}
+        : m_executor(executor), m_setup(setup), m_request(request), m_listener(listener), m_seed(request.seed),
+          m_writer(executor, setup, request.runDirectory, request.checkpointsKept) {}
 
     contract::Result<TrainingEnd> run(const std::atomic<bool>& stop) {
         if (auto started = start(); !started)
@@ -41,14 +42,19 @@ public:
                     return tl::unexpected(evaluated.error());
             const bool due = m_request.checkpointEvery > 0 && step % m_request.checkpointEvery == 0;
             if (due || last || stopped)
-                if (auto saved = checkpoint(); !saved)
-                    return tl::unexpected(saved.error());
+                if (auto begun = checkpoint(); !begun)
+                    return tl::unexpected(begun.error());
+            if (auto told = tellWritten(); !told)
+                return tl::unexpected(told.error());
         }
+        if (auto finished = finishCheckpoint(); !finished)
+            return tl::unexpected(finished.error());
         return TrainingEnd{m_done, stopped};
     }
 
 private:
     static constexpr std::int64_t kTraceEvery = 100;
+    static constexpr const char* kCheckpointPhase = "checkpoint";
 
     contract::Result<void> start() {
         m_executor.initialize(m_seed);
@@ -120,15 +126,33 @@ private:
     }
 
     contract::Result<void> checkpoint() {
-        m_executor.beginPhase("checkpoint");
-        const auto path =
-            saveCheckpoint(m_executor, m_setup, m_request.runDirectory, {m_done, m_seed}, m_request.checkpointsKept);
-        if (!path)
-            return tl::unexpected(path.error());
+        m_executor.beginPhase(kCheckpointPhase);
+        if (auto begun = m_writer.begin({m_done, m_seed}); !begun)
+            return begun;
         m_executor.beginPhase("");
-        if (m_executor.rank() == 0)
-            m_listener.onEvent(contract::CheckpointEvent{m_done, *path});
         return {};
+    }
+
+    contract::Result<void> finishCheckpoint() {
+        m_executor.beginPhase(kCheckpointPhase);
+        if (auto finished = m_writer.finish(); !finished)
+            return finished;
+        m_executor.beginPhase("");
+        return tellWritten();
+    }
+
+    /// Says what the disk has by now.
+    contract::Result<void> tellWritten() {
+        for (;;) {
+            const auto written = m_writer.poll();
+            if (!written) {
+                m_executor.beginPhase(kCheckpointPhase);
+                return tl::unexpected(written.error());
+            }
+            if (!*written)
+                return {};
+            m_listener.onEvent(contract::CheckpointEvent{(*written)->step, (*written)->path});
+        }
     }
 
     void log(const std::string& level, const std::string& message) {
@@ -142,6 +166,7 @@ private:
     TrainingListener& m_listener;
     std::uint64_t m_seed;
     std::int64_t m_done = 0;
+    CheckpointWriter m_writer;
 };
 
 } // namespace

@@ -9,6 +9,7 @@
 #include "runtime/contract/Json.h"
 #include "runtime/device/HostMemory.h"
 #include "runtime/launch/MeasureDevice.h"
+#include "runtime/launch/MeasureKernels.h"
 #include "runtime/launch/RankThreads.h"
 #include "runtime/ops/Linear.h"
 
@@ -16,7 +17,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <barrier>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -39,27 +39,6 @@ double quantile(std::vector<double> values, double share) {
 }
 double median(const std::vector<double>& values) {
     return quantile(values, 0.5);
-}
-
-/// Runs `work` on every worker's thread at the same time, for about `seconds`; units of work per second of the slowest.
-double slowestRate(std::int64_t workers, double seconds, const std::function<double(std::int64_t)>& work) {
-    std::vector<double> rates(static_cast<std::size_t>(workers));
-    std::barrier start(workers);
-    std::vector<std::thread> threads;
-    for (std::int64_t worker = 0; worker < workers; ++worker)
-        threads.emplace_back([&, worker] {
-            work(worker); // warm
-            start.arrive_and_wait();
-            const double begin = now();
-            double done = 0;
-            do
-                done += work(worker);
-            while (now() - begin < seconds);
-            rates[static_cast<std::size_t>(worker)] = done / (now() - begin);
-        });
-    for (std::thread& thread : threads)
-        thread.join();
-    return *std::min_element(rates.begin(), rates.end());
 }
 
 struct MatmulShape {
@@ -170,28 +149,13 @@ std::string defaultOutput() {
 } // namespace
 
 LinkFit fitLink(const std::vector<LinkSample>& samples) {
-    // Minimise sum ((a + b x - t) / t)^2: weighted normal equations with weights 1 / t^2.
-    double w = 0, wx = 0, wxx = 0, wt = 0, wxt = 0, mean = 0;
-    for (const LinkSample& s : samples) {
-        const double weight = 1.0 / (s.seconds * s.seconds);
-        w += weight;
-        wx += weight * s.bytes;
-        wxx += weight * s.bytes * s.bytes;
-        wt += weight * s.seconds;
-        wxt += weight * s.bytes * s.seconds;
-        mean += s.seconds / static_cast<double>(samples.size());
-    }
-    const double determinant = w * wxx - wx * wx;
-    if (samples.size() < 2 || determinant <= 0)
+    std::vector<FitSample> times;
+    for (const LinkSample& sample : samples)
+        times.push_back({{1.0, sample.bytes}, sample.seconds});
+    const Fit fit = fitSeconds(times);
+    if (samples.size() < 2)
         return {};
-    const double slope = (w * wxt - wx * wt) / determinant;
-    const double latency = std::max(0.0, (wt - slope * wx) / w);
-    double residual = 0, total = 0;
-    for (const LinkSample& s : samples) {
-        residual += (latency + slope * s.bytes - s.seconds) * (latency + slope * s.bytes - s.seconds);
-        total += (s.seconds - mean) * (s.seconds - mean);
-    }
-    return {latency, slope > 0 ? 1.0 / slope : 0, total > 0 ? 1.0 - residual / total : 0};
+    return {fit.coefficients[0], fit.coefficients[1] > 0 ? 1.0 / fit.coefficients[1] : 0, fit.r2};
 }
 
 namespace {
@@ -236,6 +200,7 @@ contract::Result<void> runMeasure(const MeasureOptions& options) {
     const std::int64_t baseline = residentBytes();
     const std::int64_t available = availableMemoryBytes();
     const ComputeRates rates = measureCompute(workers);
+    const MeasuredKernels kernels = measureKernels(workers);
     const std::int64_t ringRanks = std::max<std::int64_t>(2, workers);
     const auto samples = measureRing(ringRanks);
     if (!samples)
@@ -273,6 +238,9 @@ contract::Result<void> runMeasure(const MeasureOptions& options) {
                             {"r2", fit.r2},
                             {"ranks", ringRanks}};
     measured["workers"] = workers;
+    measured["kernels"] = contract::toJson(kernels.rates);
+    measured["kernels"]["product_r2"] = kernels.productR2;
+    measured["kernels"]["attention_r2"] = kernels.attentionR2;
     cluster.measured = measured.dump();
 
     std::string output;
@@ -283,6 +251,11 @@ contract::Result<void> runMeasure(const MeasureOptions& options) {
     for (std::size_t i = 0; i < rates.flops.size(); ++i)
         fmt::print("  ({:>4}, {:>4}) x ({:>4}, {:>4}) {:>13.2f}\n", kShapes[i].rows, kShapes[i].inputs,
                    kShapes[i].inputs, kShapes[i].outputs, rates.flops[i] / 1e9);
+    fmt::print("{:<28} {:>10.2f} GFLOP/s for large ones, R2 {:.4f}\n", "linear, with gradients",
+               3e-9 / kernels.rates.productSecondsPerFlop, kernels.productR2);
+    fmt::print("{:<28} {:>10.2f} GFLOP/s, R2 {:.4f}\n", "attention, with gradients",
+               3e-9 / kernels.rates.attentionSecondsPerFlop, kernels.attentionR2);
+    fmt::print("{:<28} {:>10.2f} GB/s per worker\n", "optimizer step", 1e-9 / kernels.rates.updateSecondsPerByte);
     fmt::print("{:<28} {:>10.2f} GB/s per worker\n", "memory bandwidth", rates.memoryBandwidth / 1e9);
     fmt::print("{:<28} {:>10.1f} us + bytes / {:.2f} GB/s, R2 {:.4f}, {} ranks\n", "ring step",
                fit.latencySeconds * 1e6, fit.bytesPerSecond / 1e9, fit.r2, ringRanks);

@@ -29,6 +29,17 @@ void adamW(const AdamWStep& step, float weightDecay, std::int64_t count, const f
 }
 
 SHARDSCOPE_VECTORISED
+void sgdMomentum(const SgdStep& step, float weightDecay, std::int64_t count, const float* __restrict gradient,
+                 float* __restrict weight, float* __restrict momentum) {
+    const SgdStep s = step;
+    for (std::int64_t i = 0; i < count; ++i) {
+        const float m = s.momentum * momentum[i] + (gradient[i] * s.gradientScale + weightDecay * weight[i]);
+        momentum[i] = m;
+        weight[i] -= s.learningRate * m;
+    }
+}
+
+SHARDSCOPE_VECTORISED
 double sumOfSquares(const float* values, std::int64_t count) {
     double lanes[kLanes] = {};
     std::int64_t i = 0;

@@ -20,6 +20,16 @@ struct AdamWStep {
 void adamW(const AdamWStep& step, float weightDecay, std::int64_t count, const float* gradient, float* weight,
            float* firstMoment, float* secondMoment);
 
+/// One step of stochastic gradient descent with momentum, as torch.optim.SGD has it without dampening or Nesterov:
+/// momentum = mu momentum + (gradient + decay weight); weight -= rate momentum.
+struct SgdStep {
+    float gradientScale = 1; ///< as in AdamWStep
+    float learningRate = 0;
+    float momentum = 0.9F;
+};
+void sgdMomentum(const SgdStep& step, float weightDecay, std::int64_t count, const float* gradient, float* weight,
+                 float* momentum);
+
 /// Sum of squares of `count` values, in double so that it does not depend on how tensors are cut.
 double sumOfSquares(const float* values, std::int64_t count);
 

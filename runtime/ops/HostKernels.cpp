@@ -129,9 +129,13 @@ LossSum HostKernels::crossEntropy(ConstElements logits, const std::int32_t* targ
 void HostKernels::addSquares(SquareSum sum, ConstElements values, std::int64_t count, double divisor) {
     m_sums.squares[static_cast<int>(sum)] += sumOfSquares(values.floats(), count) / divisor;
 }
-void HostKernels::adamW(const AdamWStep& step, const AdamWTensor& tensor) {
+void HostKernels::adamW(const AdamWStep& step, const TensorUpdate& tensor) {
     engine::adamW(step, tensor.weightDecay, tensor.count, tensor.gradient.floats(), tensor.weight.floats(),
                   tensor.firstMoment.floats(), tensor.secondMoment.floats());
+}
+void HostKernels::sgdMomentum(const SgdStep& step, const TensorUpdate& tensor) {
+    engine::sgdMomentum(step, tensor.weightDecay, tensor.count, tensor.gradient.floats(), tensor.weight.floats(),
+                        tensor.firstMoment.floats());
 }
 
 } // namespace shardscope::engine

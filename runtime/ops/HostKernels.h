@@ -52,7 +52,8 @@ public:
     void addSquares(SquareSum sum, ConstElements values, std::int64_t count, double divisor) override;
     void clearSums() override { m_sums = {}; }
     contract::Result<StepSums> readSums() override { return m_sums; }
-    void adamW(const AdamWStep& step, const AdamWTensor& tensor) override;
+    void adamW(const AdamWStep& step, const TensorUpdate& tensor) override;
+    void sgdMomentum(const SgdStep& step, const TensorUpdate& tensor) override;
 
 private:
     StepSums m_sums;

@@ -50,15 +50,15 @@ struct StepSums {
     double squares[2] = {};  ///< by SquareSum
 };
 
-/// What is the same for all parameters of a tensor in one AdamW update.
-struct AdamWTensor {
+/// What an optimizer step updates: a stretch of a tensor and its state.
+struct TensorUpdate {
     float weightDecay = 0;
     std::int64_t count = 0;
     ConstElements gradient;
     Elements weight;
-    Elements master; ///< float32; none where weights have their full precision, or are rounded stochastically
-    Elements firstMoment;
-    Elements secondMoment;
+    Elements master;       ///< float32; none where weights have their full precision, or are rounded stochastically
+    Elements firstMoment;  ///< of SGD, the momentum
+    Elements secondMoment; ///< none with SGD
     std::uint64_t roundingKey = 0; ///< of stochastic rounding: the same for a tensor wherever it is updated
     std::int64_t firstIndex = 0;   ///< of the tensor's elements
 };
@@ -132,7 +132,9 @@ public:
     /// Waits until everything that was called is done. Errors: RunFailed when the device failed.
     virtual contract::Result<StepSums> readSums() = 0;
 
-    virtual void adamW(const AdamWStep& step, const AdamWTensor& tensor) = 0;
+    virtual void adamW(const AdamWStep& step, const TensorUpdate& tensor) = 0;
+    /// Of float32 without a master.
+    virtual void sgdMomentum(const SgdStep& step, const TensorUpdate& tensor) = 0;
 };
 
 } // namespace shardscope::engine

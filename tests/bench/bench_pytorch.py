@@ -20,19 +20,17 @@ import sys
 import tempfile
 import time
 
+from programs import GPT2, GPT2_SMALL, LLAMA, finish, make_plan, run, train
+
 SKIPPED = 77
 WARM_UP = 1  # steps that do not count
-TIME_LIMIT = 600  # seconds of one run
 
-GPT2 = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "activation_function": "gelu_new"}
-LLAMA = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_act": "silu", "rms_norm_eps": 1e-5,
-         "rope_theta": 10000.0, "attention_bias": False, "mlp_bias": False}
 NETWORKS = {  # name: configuration, batch per rank, sequence
     "gpt2-30m": (GPT2 | {"vocab_size": 8192, "n_positions": 256, "n_embd": 512, "n_layer": 8, "n_head": 8}, 4, 256),
     "llama-60m": (LLAMA | {"vocab_size": 8192, "max_position_embeddings": 256, "hidden_size": 640,
                            "intermediate_size": 1728, "num_hidden_layers": 10, "num_attention_heads": 10,
                            "num_key_value_heads": 5, "tie_word_embeddings": False}, 4, 256),
-    "gpt2-124m": (GPT2 | {"vocab_size": 50257, "n_positions": 1024, "n_embd": 768, "n_layer": 12, "n_head": 12}, 2, 256),
+    "gpt2-124m": (GPT2_SMALL, 2, 256),
 }
 OUR_PLANS = {
     1: {"ours": []},
@@ -85,28 +83,6 @@ def train_with_torch(row, config, batch, sequence, steps):
         dist.destroy_process_group()
 
 
-def run(command, environment):
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
-
-
-def finish(processes):
-    """Standard outputs; raises when a process failed."""
-    outputs = []
-    for process in processes:
-        try:
-            out, err = process.communicate(timeout=TIME_LIMIT)
-        except subprocess.TimeoutExpired:
-            for each in processes:
-                each.kill()
-            raise
-        if process.returncode != 0:
-            for each in processes:
-                each.kill()
-            raise RuntimeError(f"{process.args}: exit code {process.returncode}: {err.strip()[-400:]}")
-        outputs.append(out)
-    return outputs
-
-
 def torch_seconds(row, ranks, name, steps):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -122,26 +98,14 @@ def torch_seconds(row, ranks, name, steps):
 
 
 def our_seconds(programs, plan, folder, steps):
-    command = [programs / "shardscope-train", "run", plan, "--data", "builtin:addition", "--steps", str(steps + WARM_UP),
-               "--run-dir", folder]
-    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    events = [json.loads(line) for line in finish([run(command, environment)])[0].splitlines()]
-    seconds = [e["step_seconds"] for e in events if e["type"] == "step" and e["rank"] == 0 and e["step"] > WARM_UP]
-    return min(seconds)
+    events = train(programs, plan, folder, steps + WARM_UP)
+    return min(e["step_seconds"] for e in events if e["type"] == "step" and e["rank"] == 0 and e["step"] > WARM_UP)
 
 
 def make_plans(programs, folder, name, ranks):
     config, batch, sequence = NETWORKS[name]
-    source = folder / name
-    source.mkdir(exist_ok=True)
-    (source / "config.json").write_text(json.dumps(config))
-    plans = {}
-    for row, options in OUR_PLANS[ranks].items():
-        plans[row] = folder / f"{name}-{ranks}-{len(plans)}.plan.json"
-        command = [programs / "shardscope-plan", "solve", source, "--cluster", "local-cpu", "--devices", str(ranks),
-                   "--sequence", str(sequence), "--batch", str(batch), "--recompute", "off", "-o", plans[row], *options]
-        finish([run(command, os.environ)])
-    return plans
+    common = ["--cluster", "local-cpu", "--devices", ranks, "--sequence", sequence, "--batch", batch, "--recompute", "off"]
+    return {row: make_plan(programs, folder, name, config, common + options)[0] for row, options in OUR_PLANS[ranks].items()}
 
 
 def compare(programs, name, ranks, rounds, steps):

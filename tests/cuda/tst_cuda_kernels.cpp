@@ -66,6 +66,7 @@ private Q_SLOTS:
     void losses();
     void updates_data() { addTypes(); }
     void updates();
+    void sgdUpdates();
     void sumsAreTheSameEachTime();
 
 private:
@@ -349,6 +350,14 @@ void CudaKernelTest::updates() {
                         k.adamW(step, {0.1F, kCount, a[0], a[1], hasMaster ? a[2] : Elements{}, a[3], a[4], 77, 5});
                     });
         }
+}
+
+void CudaKernelTest::sgdUpdates() {
+    constexpr std::int64_t kCount = 70001;
+    compare("sgd", {random(kFloat, kCount, 28), random(kFloat, kCount, 29), random(kFloat, kCount, 30)},
+            [&](Kernels& k, const auto& a) {
+                k.sgdMomentum({0.3F, 0.01F, 0.9F}, {0.1F, kCount, a[0], a[1], {}, a[2], {}, 0, 0});
+            });
 }
 
 void CudaKernelTest::sumsAreTheSameEachTime() {

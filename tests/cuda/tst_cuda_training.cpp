@@ -60,6 +60,8 @@ void CudaTrainingTest::lossesAreThoseOfTheCpu_data() {
         }
     QTest::newRow("fp32-adam, gpt2, two ranks, coalesced") << "fp32-adam"
                                                            << "gpt2" << 2 << "coalesced";
+    QTest::newRow("fp32-sgd-momentum, gpt2, two ranks, mixed") << "fp32-sgd-momentum"
+                                                               << "gpt2" << 2 << "mixed";
     QTest::newRow("bf16-adam, llama, two ranks, coalesced") << "bf16-adam"
                                                             << "llama" << 2 << "coalesced";
 }
@@ -70,9 +72,11 @@ void CudaTrainingTest::lossesAreThoseOfTheCpu() {
     QFETCH(const int, ranks);
     QFETCH(const QString, placement);
     constexpr std::int64_t kSteps = 10;
-    const bool exact = precision == "fp32-adam";
-    const auto expected =
-        testing::trainOutcomes(testing::makePlan(testing::recipeOf(family.toStdString(), 1, "replicate")), kSteps);
+    const bool exact = precision.startsWith("fp32");
+    PlanRecipe alone = testing::recipeOf(family.toStdString(), 1, "replicate");
+    if (exact)
+        alone.precision = precision.toStdString();
+    const auto expected = testing::trainOutcomes(testing::makePlan(alone), kSteps);
     PlanRecipe recipe = testing::recipeOf(family.toStdString(), ranks, placement.toStdString());
     recipe.precision = precision.toStdString();
     recipe.recompute = ranks > 1;

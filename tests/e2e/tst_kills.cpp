@@ -7,6 +7,8 @@
 #include <QtCore/QTemporaryDir>
 #include <QtTest/QtTest>
 
+#include <algorithm>
+#include <memory>
 #include <random>
 #include <signal.h>
 
@@ -17,6 +19,7 @@ using shardscope::testing::TrainerProcess;
 namespace {
 
 constexpr int kSteps = 60;
+constexpr int kRanks = 3;
 constexpr int kPatience = 240000; // milliseconds: every checkpoint waits for a disk that others use too
 
 QByteArray finalWeights(const QString& runDirectory) {
@@ -38,19 +41,20 @@ QStringList leftovers(const QString& runDirectory) {
 
 } // namespace
 
-/// Kills at random moments, during checkpoints too: the run ends with the weights of an undisturbed one.
-/// SHARDSCOPE_KILLS sets how many workers and coordinators are killed (many need QTEST_FUNCTION_TIMEOUT too, in
-/// milliseconds); SHARDSCOPE_KILL_SEED when.
+/// Workers and coordinators killed at random moments of the same run, during checkpoints and restarts too: it ends with
+/// the weights of an undisturbed one. SHARDSCOPE_KILL_RUNS sets how many runs, SHARDSCOPE_KILLS how often each is
+/// killed, SHARDSCOPE_KILL_SEED when.
 class KillTest : public QObject {
     Q_OBJECT
 
 private Q_SLOTS:
     void initTestCase();
-    void killedWorkersAreReplaced();
-    void killedCoordinatorsAreResumed();
+    void killedRunsEndAlike_data();
+    void killedRunsEndAlike();
+    void cleanupTestCase();
 
 private:
-    QStringList options(const QString& name) const {
+    QStringList options() const {
         return {"run",
                 m_plan,
                 "--data",
@@ -59,83 +63,136 @@ private:
                 QString::number(kSteps),
                 "--checkpoint-every",
                 "3",
+                "--max-restarts",
+                QString::number(m_kills),
                 "--run-dir",
-                m_folder.filePath(name)};
+                m_runDirectory};
     }
-    /// Waits until the run is somewhere between its first step and its last.
-    bool waitSomewhere(TrainerProcess& trainer) {
-        const auto step = std::uniform_int_distribution<std::int64_t>(1, kSteps - 15)(m_random);
-        const bool there = trainer.waitFor(
-            [step](const contract::Event& event) {
-                const auto* body = std::get_if<contract::StepEvent>(&event.body);
-                return body != nullptr && body->step >= step;
-            },
-            kPatience);
-        QTest::qSleep(std::uniform_int_distribution<int>(0, 20)(m_random));
-        return there;
-    }
+    int below(int n) { return std::uniform_int_distribution<int>(0, n - 1)(m_random); }
+    void startTrainer(const QStringList& more = {});
+    void waitForStep(std::int64_t step);
+    void killWorker();
+    void killCoordinator();
+
     QTemporaryDir m_folder;
     QString m_plan;
+    QString m_runDirectory;
     QByteArray m_undisturbed;
+    int m_runs = 2;
     int m_kills = 3;
     std::mt19937 m_random{1};
+    std::unique_ptr<TrainerProcess> m_trainer;
+    std::size_t m_seen = 0; ///< of its events
+    int m_workersKilled = 0, m_coordinatorsKilled = 0, m_inCheckpoints = 0;
 };
 
 void KillTest::initTestCase() {
     PlanRecipe recipe;
-    recipe.ranks = 3;
+    recipe.ranks = kRanks;
     recipe.placement = [](int index, const std::string&) { return std::string(index % 2 == 0 ? "shard" : "keep"); };
     recipe.coalesce = true;
     m_plan = testing::writePlan(m_folder.path(), testing::makePlan(recipe));
-    bool given = false;
-    if (const int kills = qEnvironmentVariableIntValue("SHARDSCOPE_KILLS", &given); given)
-        m_kills = kills;
-    if (const int seed = qEnvironmentVariableIntValue("SHARDSCOPE_KILL_SEED", &given); given)
-        m_random.seed(static_cast<unsigned>(seed));
-    QCOMPARE(TrainerProcess().run(options("undisturbed"), kPatience), 0);
-    m_undisturbed = finalWeights(m_folder.filePath("undisturbed"));
+    const auto set = [](const char* name, int& value) {
+        bool given = false;
+        if (const int wanted = qEnvironmentVariableIntValue(name, &given); given)
+            value = wanted;
+    };
+    set("SHARDSCOPE_KILL_RUNS", m_runs);
+    set("SHARDSCOPE_KILLS", m_kills);
+    int seed = 1;
+    set("SHARDSCOPE_KILL_SEED", seed);
+    m_random.seed(static_cast<unsigned>(seed));
+    m_runDirectory = m_folder.filePath("undisturbed");
+    QCOMPARE(TrainerProcess().run(options(), kPatience), 0);
+    m_undisturbed = finalWeights(m_runDirectory);
     QVERIFY(!m_undisturbed.isEmpty());
 }
 
-void KillTest::killedWorkersAreReplaced() {
-    for (int kill = 0; kill < m_kills; ++kill) {
-        const QString name = QString("worker-%1").arg(kill);
-        TrainerProcess trainer;
-        trainer.start(options(name) + QStringList{"--max-restarts", "1"});
-        QVERIFY(waitSomewhere(trainer));
-        const int rank = std::uniform_int_distribution<int>(0, 2)(m_random);
-        const auto pids = trainer.workerPids();
-        QCOMPARE(pids.size(), std::size_t{3});
-        QCOMPARE(::kill(static_cast<pid_t>(pids[static_cast<std::size_t>(rank)]), SIGKILL), 0);
-        QCOMPARE(trainer.waitForEnd(kPatience), 0);
-        QVERIFY(testing::waitUntilGone(pids));
-        for (const contract::Event& event : trainer.events())
-            if (const auto* failure = std::get_if<contract::FailureEvent>(&event.body); failure && failure->first) {
-                QCOMPARE(event.header.rank, rank);
-                QVERIFY2(failure->cause.find("signal 9") != std::string::npos, failure->cause.c_str());
-            }
-        QVERIFY2(finalWeights(m_folder.filePath(name)) == m_undisturbed, qPrintable(name));
-        QCOMPARE(leftovers(m_folder.filePath(name)), QStringList());
-    }
+void KillTest::startTrainer(const QStringList& more) {
+    m_trainer = std::make_unique<TrainerProcess>();
+    m_seen = 0;
+    m_trainer->start(options() + more);
 }
 
-void KillTest::killedCoordinatorsAreResumed() {
-    for (int kill = 0; kill < m_kills; ++kill) {
-        const QString name = QString("coordinator-%1").arg(kill);
-        std::vector<qint64> pids;
-        {
-            TrainerProcess trainer;
-            trainer.start(options(name));
-            QVERIFY(waitSomewhere(trainer));
-            pids = trainer.workerPids();
-            ::kill(static_cast<pid_t>(trainer.pid()), SIGKILL);
-            QCOMPARE(trainer.waitForEnd(20000), -1);
+void KillTest::waitForStep(std::int64_t step) {
+    const bool there = m_trainer->waitFor(
+        [step](const contract::Event& event) {
+            const auto* body = std::get_if<contract::StepEvent>(&event.body);
+            return body != nullptr && body->step >= step;
+        },
+        kPatience, &m_seen);
+    QVERIFY2(there, qPrintable(m_trainer->errors()));
+}
+
+void KillTest::killWorker() {
+    const int rank = below(kRanks);
+    const auto pids = m_trainer->workerPids();
+    QCOMPARE(pids.size(), std::size_t{kRanks});
+    QCOMPARE(::kill(static_cast<pid_t>(pids[static_cast<std::size_t>(rank)]), SIGKILL), 0);
+    ++m_workersKilled;
+    const contract::FailureEvent* first = nullptr;
+    int told = -1;
+    QVERIFY(m_trainer->waitFor(
+        [&](const contract::Event& event) {
+            const auto* failure = std::get_if<contract::FailureEvent>(&event.body);
+            first = failure != nullptr && failure->first ? failure : nullptr;
+            told = event.header.rank;
+            return first != nullptr;
+        },
+        kPatience, &m_seen));
+    QCOMPARE(told, rank);
+    QVERIFY2(first->cause.find("signal 9") != std::string::npos, first->cause.c_str());
+    m_inCheckpoints += first->phase == "checkpoint" ? 1 : 0;
+    QVERIFY(testing::waitUntilGone(pids)); // the others end within seconds
+}
+
+void KillTest::killCoordinator() {
+    const auto pids = m_trainer->workerPids();
+    ++m_coordinatorsKilled;
+    ::kill(static_cast<pid_t>(m_trainer->pid()), SIGKILL);
+    QCOMPARE(m_trainer->waitForEnd(20000), -1);
+    QVERIFY(testing::waitUntilGone(pids)); // no worker outlives it
+    startTrainer({"--resume"});
+}
+
+void KillTest::killedRunsEndAlike_data() {
+    QTest::addColumn<int>("run");
+    for (int run = 0; run < m_runs; ++run)
+        QTest::addRow("run %d", run) << run;
+}
+
+void KillTest::killedRunsEndAlike() {
+    QFETCH(const int, run);
+    m_runDirectory = m_folder.filePath(QString("run-%1").arg(run));
+    startTrainer();
+    for (int kill = 0; kill < m_kills && !QTest::currentTestFailed(); ++kill) {
+        const bool coordinator = (kill + run) % 2 == 0;
+        if (coordinator && below(3) == 0) { // while it starts as well
+            QTest::qSleep(below(500));
+        } else {
+            waitForStep(1 + (kSteps - 15) * kill / m_kills + below(std::max(1, (kSteps - 15) / m_kills)));
+            QTest::qSleep(below(20));
         }
-        QVERIFY(testing::waitUntilGone(pids)); // no worker outlives it
-        QCOMPARE(TrainerProcess().run(options(name) + QStringList{"--resume"}, kPatience), 0);
-        QVERIFY2(finalWeights(m_folder.filePath(name)) == m_undisturbed, qPrintable(name));
-        QCOMPARE(leftovers(m_folder.filePath(name)), QStringList());
+        if (QTest::currentTestFailed())
+            return;
+        coordinator ? killCoordinator() : killWorker();
     }
+    if (QTest::currentTestFailed())
+        return;
+    const auto pids = m_trainer->workerPids();
+    QCOMPARE(m_trainer->waitForEnd(kPatience), 0);
+    QVERIFY(testing::waitUntilGone(pids));
+    QVERIFY(finalWeights(m_runDirectory) == m_undisturbed);
+    QCOMPARE(leftovers(m_runDirectory), QStringList());
+    m_trainer.reset();
+    QDir(m_runDirectory).removeRecursively();
+}
+
+void KillTest::cleanupTestCase() {
+    m_trainer.reset();
+    qInfo("%d workers (%d of them in checkpoints) and %d coordinators killed", m_workersKilled, m_inCheckpoints,
+          m_coordinatorsKilled);
+    QVERIFY(m_workersKilled + m_coordinatorsKilled >= m_runs * m_kills || QTest::currentTestFailed());
 }
 
 QTEST_GUILESS_MAIN(KillTest)

@@ -23,8 +23,10 @@ PlanRecipe recipeOf(const std::string& placement, std::int64_t ranks) {
         static const char* const kNodes[] = {"keep@node", "shard:3:2@node", "shard@node"};
         if (placement == "nodes")
             return std::string(kNodes[index % 3]);
-        return placement == "mixed" || placement == "llama" ? std::string(kMixed[index % 5]) : placement;
+        return placement.starts_with("mixed") || placement == "llama" ? std::string(kMixed[index % 5]) : placement;
     };
+    if (placement == "mixed, sgd")
+        recipe.precision = "fp32-sgd-momentum";
     if (placement == "llama")
         recipe.architecture = testing::oddLlama();
     if (placement == "nodes")
@@ -87,6 +89,7 @@ void CheckpointTest::resumingIsBitExact_data() {
     QTest::newRow("mixed, two ranks") << "mixed" << 2;
     QTest::newRow("in nodes, four ranks") << "nodes" << 4;
     QTest::newRow("llama, two ranks") << "llama" << 2;
+    QTest::newRow("mixed with SGD, two ranks") << "mixed, sgd" << 2;
 }
 
 void CheckpointTest::resumingIsBitExact() {

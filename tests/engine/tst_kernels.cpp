@@ -79,6 +79,7 @@ private Q_SLOTS:
     void ignoredTargetsHaveNoGradient();
     void embeddingsOfRowRangesAddUp();
     void adamWFollowsItsFormula();
+    void sgdFollowsItsFormula();
 };
 
 void KernelTest::fastExpAndTanhAreAccurate() {
@@ -273,6 +274,19 @@ void KernelTest::adamWFollowsItsFormula() {
         const double vi = 0.95 * 0.5 + 0.05 * g * g;
         const double expected = w[i] * (1 - 0.01 * 0.1) - 0.01 * (mi / 0.1) / (std::sqrt(vi / 0.05) + 1e-8);
         QVERIFY(std::abs(static_cast<double>(weight[i]) - expected) < 1e-5);
+    }
+}
+
+void KernelTest::sgdFollowsItsFormula() {
+    constexpr std::int64_t kCount = 37;
+    const Floats gradient = randomFloats(kCount, 43);
+    Floats weight = randomFloats(kCount, 44), momentum = randomFloats(kCount, 45);
+    const Doubles w = toDoubles(weight), m = toDoubles(momentum);
+    sgdMomentum({0.25F, 0.01F, 0.9F}, 0.1F, kCount, gradient.data(), weight.data(), momentum.data());
+    for (std::size_t i = 0; i < kCount; ++i) {
+        const double expected = 0.9 * m[i] + static_cast<double>(gradient[i]) * 0.25 + 0.1 * w[i];
+        QVERIFY(std::abs(static_cast<double>(momentum[i]) - expected) < 1e-6);
+        QVERIFY(std::abs(static_cast<double>(weight[i]) - (w[i] - 0.01 * expected)) < 1e-6);
     }
 }
 

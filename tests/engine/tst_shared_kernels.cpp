@@ -42,6 +42,7 @@ private Q_SLOTS:
     void biasGradients();
     void adamWFollowsTheFormula_data() { addRows(); }
     void adamWFollowsTheFormula();
+    void sgdFollowsTheFormula();
     void smallStepsAreKeptOnAverage();
 
 private:
@@ -401,7 +402,7 @@ void SharedKernelTest::adamWFollowsTheFormula() {
         expectedFirst.push_back(m);
         expectedSecond.push_back(v);
     }
-    AdamWTensor tensor{0.1F, kCount, gradient, weight, {}, first, second, 0, 0};
+    TensorUpdate tensor{0.1F, kCount, gradient, weight, {}, first, second, 0, 0};
     if (type() == ElementType::BFloat16)
         tensor.master = master;
     kernels().adamW(step, tensor);
@@ -415,6 +416,22 @@ void SharedKernelTest::adamWFollowsTheFormula() {
         const BFloat16 nearest = shared::roundToNearest(master.floats()[i]);
         QCOMPARE(weight.floats()[i], shared::load(&nearest));
     }
+}
+
+void SharedKernelTest::sgdFollowsTheFormula() {
+    constexpr std::size_t kCount = 33;
+    const ElementType kFloat = ElementType::Float32;
+    const Memory gradient(kFloat, randomFloats(kCount, 21));
+    Memory weight(kFloat, randomFloats(kCount, 22)), momentum(kFloat, randomFloats(kCount, 23));
+    Doubles expectedWeight, expectedMomentum;
+    for (std::size_t i = 0; i < kCount; ++i) {
+        const double w = weight.doubles()[i];
+        expectedMomentum.push_back(0.9 * momentum.doubles()[i] + gradient.doubles()[i] * 0.25 + 0.1 * w);
+        expectedWeight.push_back(w - 0.01 * expectedMomentum.back());
+    }
+    m_loop->sgdMomentum({0.25F, 0.01F, 0.9F}, {0.1F, kCount, gradient, weight, {}, momentum, {}, 0, 0});
+    QVERIFY(worst(weight.floats(), expectedWeight) < 1e-6);
+    QVERIFY(worst(momentum.floats(), expectedMomentum) < 1e-6);
 }
 
 /// Without a master, steps far below the spacing of bf16 still move the weights by their sum on average, the same

@@ -68,6 +68,7 @@ struct PlanRecipe {
     std::int32_t prefetch = 1;
     bool recompute = false;
     std::string precision = "fp32-adam";
+    double learningRate = 1e-3;
     /// Placement of an operator by its index and name; replicate when empty.
     std::function<std::string(int, const std::string&)> placement;
     std::function<bool(std::int32_t)> recomputesBlock; ///< instead of `recompute`
@@ -131,7 +132,8 @@ inline contract::Plan makePlan(const PlanRecipe& recipe) {
     plan.training.microBatch = recipe.microBatch;
     plan.training.accumulate = recipe.accumulate;
     plan.training.globalBatch = recipe.microBatch * recipe.accumulate * recipe.ranks;
-    plan.training.optimizer.learningRate = 1e-3;
+    plan.training.optimizer.name = contract::findPreset(recipe.precision)->optimizer();
+    plan.training.optimizer.learningRate = recipe.learningRate;
     plan.training.optimizer.warmupSteps = 5;
     plan.parallel.data = recipe.ranks;
     plan.prefetchDepth = recipe.prefetch;

@@ -143,7 +143,7 @@ public:
             return tl::unexpected(sums.error());
         return StepSums{sums->loss, static_cast<std::int64_t>(sums->tokens), {sums->squares[0], sums->squares[1]}};
     }
-    void adamW(const AdamWStep& step, const AdamWTensor& tensor) override {
+    void adamW(const AdamWStep& step, const TensorUpdate& tensor) override {
         byTypes(tensor.weight.type, tensor.gradient.type, [&](auto e, auto g) {
             if (tensor.firstMoment.type == ElementType::BFloat16)
                 this->template update<decltype(e), decltype(g), BFloat16>(step, tensor);
@@ -151,6 +151,7 @@ public:
                 this->template update<decltype(e), decltype(g), float>(step, tensor);
         });
     }
+    void sgdMomentum(const SgdStep& step, const TensorUpdate& tensor) override { this->update(step, tensor); }
 
 protected:
     explicit SharedKernels(Launcher launcher) : TypedKernels<Launcher>(launcher) {}

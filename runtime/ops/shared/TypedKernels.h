@@ -339,7 +339,7 @@ public:
                 sums->squares[which] += sum / divisor;
         });
     }
-    template<typename E, typename G, typename M> void update(const AdamWStep& step, const AdamWTensor& tensor) {
+    template<typename E, typename G, typename M> void update(const AdamWStep& step, const TensorUpdate& tensor) {
         const AdamWStep s = step;
         const float decay = tensor.weightDecay;
         const G* const gradient = as<G>(tensor.gradient);
@@ -351,6 +351,16 @@ public:
         const std::int64_t index = tensor.firstIndex;
         m_launcher.matrix(1, tensor.count, [=] SHARDSCOPE_KERNEL(std::int64_t, std::int64_t i) {
             adamWAt(s, decay, i, gradient, weight, master, first, second, key, index);
+        });
+    }
+    void update(const SgdStep& step, const TensorUpdate& tensor) {
+        const SgdStep s = step;
+        const float decay = tensor.weightDecay;
+        const float* const gradient = as<float>(tensor.gradient);
+        float* const weight = as<float>(tensor.weight);
+        float* const momentum = as<float>(tensor.firstMoment);
+        m_launcher.matrix(1, tensor.count, [=] SHARDSCOPE_KERNEL(std::int64_t, std::int64_t i) {
+            sgdMomentumAt(s, decay, i, gradient, weight, momentum);
         });
     }
 

@@ -45,6 +45,14 @@ SHARDSCOPE_SHARED void adamWAt(const AdamWStep& step, float weightDecay, std::in
     storeStochastically(secondMoment + i, after.secondMoment, static_cast<std::uint32_t>(random >> 32));
 }
 
+/// One parameter's step of SGD with momentum, in float32. Element `i`.
+SHARDSCOPE_SHARED void sgdMomentumAt(const SgdStep& step, float weightDecay, std::int64_t i, const float* gradient,
+                                     float* weight, float* momentum) {
+    const float m = step.momentum * momentum[i] + (gradient[i] * step.gradientScale + weightDecay * weight[i]);
+    momentum[i] = m;
+    weight[i] -= step.learningRate * m;
+}
+
 /// A stretch's sum of squares, in double so that it does not depend on how tensors are cut.
 template<typename G, typename Team>
 SHARDSCOPE_SHARED double sumOfSquares(const Team& team, const G* values, std::int64_t begin, std::int64_t end) {

@@ -49,14 +49,16 @@ int TrainerProcess::waitForEnd(int milliseconds) {
     return m_process.exitCode();
 }
 
-bool TrainerProcess::waitFor(const std::function<bool(const contract::Event&)>& accept, int milliseconds) {
+bool TrainerProcess::waitFor(const std::function<bool(const contract::Event&)>& accept, int milliseconds,
+                             std::size_t* from) {
     QElapsedTimer timer;
     timer.start();
-    std::size_t seen = 0;
+    std::size_t start = 0;
+    std::size_t& seen = from != nullptr ? *from : start;
     for (;;) {
         read();
-        for (; seen < m_events.size(); ++seen)
-            if (accept(m_events[seen]))
+        while (seen < m_events.size())
+            if (accept(m_events[seen++]))
                 return true;
         if (timer.elapsed() > milliseconds || m_process.state() == QProcess::NotRunning)
             return false;

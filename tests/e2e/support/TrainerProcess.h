@@ -24,8 +24,10 @@ public:
     /// Starts and waits for the end; the exit code, -1 when it crashed or took too long.
     int run(const QStringList& arguments, int milliseconds = 120000);
     int waitForEnd(int milliseconds = 120000);
-    /// Waits until a telemetry line satisfies `accept`.
-    bool waitFor(const std::function<bool(const contract::Event&)>& accept, int milliseconds = 60000);
+    /// Waits until a telemetry line satisfies `accept`. `from`: how many lines are left out; becomes how many were
+    /// seen.
+    bool waitFor(const std::function<bool(const contract::Event&)>& accept, int milliseconds = 60000,
+                 std::size_t* from = nullptr);
 
     qint64 pid() const { return m_process.processId(); }
     bool isRunning() const { return m_process.state() != QProcess::NotRunning; }

@@ -3,7 +3,11 @@
 
 #include "runtime/collective/KeyValueServer.h"
 #include "runtime/data/Dataset.h"
+#include "runtime/data/Safetensors.h"
+#include "runtime/execute/Checkpoint.h"
+#include "runtime/network/HuggingFace.h"
 
+#include <QtCore/QTemporaryDir>
 #include <QtTest/QtTest>
 
 #include <memory>
@@ -66,12 +70,15 @@ contract::Result<void> runRanks(const contract::Plan& plan, std::uint64_t seed, 
     return {};
 }
 
-std::vector<engine::StepOutcome> trainOutcomes(const contract::Plan& plan, std::int64_t steps, std::uint64_t seed,
-                                               const DeviceMaker& makeDevice) {
+namespace {
+
+/// `after`: called on every rank's thread after the last step.
+std::vector<engine::StepOutcome> trainRanks(const contract::Plan& plan, std::int64_t steps, std::uint64_t seed,
+                                            const DeviceMaker& makeDevice, const RankBody& after) {
     std::vector<engine::StepOutcome> outcomes;
     const auto done = runRanks(
         plan, seed,
-        [&](engine::Executor& executor, const engine::PlanSetup&) -> contract::Result<void> {
+        [&](engine::Executor& executor, const engine::PlanSetup& setup) -> contract::Result<void> {
             for (std::int64_t step = 1; step <= steps; ++step) {
                 const auto outcome = executor.runStep(step, steps, false, false);
                 if (!outcome)
@@ -79,12 +86,53 @@ std::vector<engine::StepOutcome> trainOutcomes(const contract::Plan& plan, std::
                 if (executor.rank() == 0)
                     outcomes.push_back(*outcome);
             }
-            return {};
+            return after ? after(executor, setup) : contract::Result<void>();
         },
         nullptr, makeDevice);
     if (!done)
         qWarning("%s", done.error().message.c_str());
     return outcomes;
+}
+
+contract::Result<WeightMap> readWeights(const engine::PlanSetup& setup, const std::string& checkpoint) {
+    std::vector<engine::TensorShape> shapes;
+    for (const contract::Operator& op : setup.operators)
+        if (!op.isTied())
+            for (const contract::TensorSpec& tensor : op.tensors)
+                shapes.push_back({engine::stateDictName(setup.architecture, op, tensor), tensor.shape});
+    const auto file = engine::SafetensorsFile::open(checkpoint + "/model.safetensors", shapes);
+    if (!file)
+        return tl::unexpected(file.error());
+    WeightMap weights;
+    for (const engine::TensorShape& shape : shapes) {
+        const float* const values = (*file)->tensor(shape.name);
+        weights[shape.name].assign(values, values + shape.elements());
+    }
+    return weights;
+}
+
+} // namespace
+
+std::vector<engine::StepOutcome> trainOutcomes(const contract::Plan& plan, std::int64_t steps, std::uint64_t seed,
+                                               const DeviceMaker& makeDevice) {
+    return trainRanks(plan, steps, seed, makeDevice, {});
+}
+
+std::vector<engine::StepOutcome> trainOutcomes(const contract::Plan& plan, std::int64_t steps, std::uint64_t seed,
+                                               WeightMap& weights) {
+    const QTemporaryDir folder; // a checkpoint gathers what the ranks have
+    return trainRanks(
+        plan, steps, seed, {},
+        [&](engine::Executor& executor, const engine::PlanSetup& setup) -> contract::Result<void> {
+            const auto saved = engine::saveCheckpoint(executor, setup, folder.path().toStdString(), {steps, seed});
+            if (!saved || executor.rank() != 0)
+                return saved ? contract::Result<void>() : tl::unexpected(saved.error());
+            auto read = readWeights(setup, *saved);
+            if (!read)
+                return tl::unexpected(read.error());
+            weights = std::move(*read);
+            return {};
+        });
 }
 
 std::vector<double> trainLosses(const contract::Plan& plan, std::int64_t steps, std::uint64_t seed) {

@@ -5,6 +5,7 @@
 #include "support/PlanRecipe.h"
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,6 +24,11 @@ contract::Result<void> runRanks(const contract::Plan& plan, std::uint64_t seed, 
 /// Outcomes of `steps` steps on builtin:addition, as seen by rank 0.
 std::vector<engine::StepOutcome> trainOutcomes(const contract::Plan& plan, std::int64_t steps, std::uint64_t seed = 7,
                                                const DeviceMaker& makeDevice = {});
+/// A network's weights by their Hugging Face names.
+using WeightMap = std::map<std::string, std::vector<float>>;
+/// The same, and the whole weights after the last step.
+std::vector<engine::StepOutcome> trainOutcomes(const contract::Plan& plan, std::int64_t steps, std::uint64_t seed,
+                                               WeightMap& weights);
 /// Losses of `steps` steps on builtin:addition, as seen by rank 0.
 std::vector<double> trainLosses(const contract::Plan& plan, std::int64_t steps, std::uint64_t seed = 7);
 

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "runtime/contract/KernelRates.h"
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace shardscope::engine {
+
+/// Runs `work` on every worker's thread at the same time, for about `seconds`; units of work per second of the slowest.
+double slowestRate(std::int64_t workers, double seconds, const std::function<double(std::int64_t)>& work);
+
+/// Least squares of seconds = sum(coefficient x feature) on relative errors, so that small measurements count as much
+/// as large ones. No coefficient is negative: a feature that would have one is left out.
+struct Fit {
+    std::vector<double> coefficients;
+    double r2 = 0;
+};
+struct FitSample {
+    std::vector<double> features;
+    double seconds = 0;
+};
+Fit fitSeconds(const std::vector<FitSample>& samples);
+
+struct MeasuredKernels {
+    contract::KernelRates rates;
+    double productR2 = 0;
+    double attentionR2 = 0;
+};
+/// What the engine's own operations take on CPU cores, forward and backward, with `workers` of them busy.
+MeasuredKernels measureKernels(std::int64_t workers);
+
+} // namespace shardscope::engine
