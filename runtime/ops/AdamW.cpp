@@ -5,11 +5,6 @@
 
 #include <cmath>
 
-// Roots of second moments are never negative: without a case for errno the loop vectorises.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("no-math-errno")
-#endif
-
 namespace shardscope::engine {
 
 SHARDSCOPE_VECTORISED
