@@ -324,7 +324,8 @@ Coordinator::Outcome Coordinator::superviseWorkers() {
                                            [](const WorkerProcess& worker) { return worker.isRunning(); });
         if (m_failedAt > 0 && (allEnded || monotonicSeconds() - m_failedAt > kGatherReportsSeconds)) {
             endWorkers();
-            return m_forwardedStops > 1 ? Outcome::Stopped : Outcome::Failed;
+            // A rank may miss one that a stop ended before its first step, and say so first.
+            return m_forwardedStops > 1 || m_endedBeforeSteps ? Outcome::Stopped : Outcome::Failed;
         }
         if (m_endedBeforeSteps && !allEnded) {
             endWorkers(); // they would wait for the one that is gone

@@ -132,7 +132,8 @@ void RecoveryTest::anEarlyStopIsNotLost() {
     kill(static_cast<pid_t>(trainer.pid()), SIGINT);
     const int code = trainer.waitForEnd(20000);
     QVERIFY2(!trainer.isRunning(), "the signal was lost");
-    QVERIFY(code == 130 || code == -1); // -1: ended by the signal itself
+    QVERIFY2(code == 130 || code == -1,
+             qPrintable(QString("%1: %2").arg(code).arg(trainer.errors()))); // -1: ended by the signal itself
     QVERIFY(testing::waitUntilGone(trainer.workerPids()));
 }
 
