@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/device/HostMemory.h"
 
-#include <cblas.h>
-
 #include <algorithm>
 #include <fstream>
 #include <thread>
@@ -65,16 +63,6 @@ std::string processorName() {
 
 int processorCount() {
     return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-}
-
-void prepareBlas() {
-    openblas_set_num_threads(1);
-    constexpr int kSize = 256;
-    std::vector<float> a(kSize * kSize, 1.0F);
-    std::vector<float> c(kSize * kSize, 0.0F);
-    for (const auto transpose : {CblasNoTrans, CblasTrans})
-        cblas_sgemm(CblasRowMajor, transpose, CblasNoTrans, kSize, kSize, kSize, 1.0F, a.data(), kSize, a.data(), kSize,
-                    0.0F, c.data(), kSize);
 }
 
 } // namespace shardscope::engine

@@ -13,7 +13,5 @@ std::int64_t totalMemoryBytes();
 std::int64_t residentBytes();
 std::string processorName();
 int processorCount();
-/// One thread per process computes: ranks share the cores among themselves. Also makes BLAS take its buffers now.
-void prepareBlas();
 
 } // namespace shardscope::engine

@@ -7,6 +7,7 @@
 #include "runtime/launch/RunOptions.h"
 #include "runtime/network/Initializer.h"
 #include "runtime/ops/CrossEntropy.h"
+#include "runtime/ops/Linear.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

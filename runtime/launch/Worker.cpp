@@ -9,6 +9,7 @@
 #include "runtime/execute/Watchdog.h"
 #include "runtime/launch/Rendezvous.h"
 #include "runtime/launch/TelemetryWriter.h"
+#include "runtime/ops/Linear.h"
 
 #include <fmt/format.h>
 

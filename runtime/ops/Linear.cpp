@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 namespace shardscope::engine {
 
@@ -44,8 +45,11 @@ void multiply(ConstMatrix a, ConstMatrix b, Matrix c, Write write) {
 void multiplyOuter(ConstMatrix a, ConstMatrix b, Matrix c, Write write) {
     if (c.rows == 0 || c.columns == 0)
         return;
-    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, blas(c.rows), blas(c.columns), blas(a.rows), 1.0F, a.data,
-                blas(a.stride), b.data, blas(b.stride), beta(write), c.data, blas(c.stride));
+    // BLAS copies this operand for all rows at once into memory of its own; in pieces that stays small and in caches.
+    for (std::int64_t row = 0; row < c.rows; row += kOuterRows)
+        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, blas(std::min(kOuterRows, c.rows - row)), blas(c.columns),
+                    blas(a.rows), 1.0F, a.data + row, blas(a.stride), b.data, blas(b.stride), beta(write),
+                    c.data + row * c.stride, blas(c.stride));
 }
 
 void linearForward(ConstMatrix x, const float* weight, const float* bias, ConstMatrix residual, Matrix y) {
@@ -74,6 +78,19 @@ void linearBackwardBias(ConstMatrix dy, float* biasGradient, Write write) {
         std::fill_n(biasGradient, dy.columns, 0.0F);
     for (std::int64_t t = 0; t < dy.rows; ++t)
         addRow(dy.data + t * dy.stride, biasGradient, dy.columns);
+}
+
+void prepareBlas() {
+    openblas_set_num_threads(1);
+    // As large as the engine's products make it, so that it counts to what the process takes before its arenas.
+    constexpr int kRows = kOuterRows;
+    constexpr int kInner = 512;
+    constexpr int kColumns = 512;
+    std::vector<float> a(static_cast<std::size_t>(kRows) * kInner, 1.0F);
+    std::vector<float> b(static_cast<std::size_t>(kInner) * kColumns, 1.0F);
+    std::vector<float> c(static_cast<std::size_t>(kRows) * kColumns, 0.0F);
+    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, kRows, kColumns, kInner, 1.0F, a.data(), kRows, b.data(),
+                kColumns, 0.0F, c.data(), kColumns);
 }
 
 } // namespace shardscope::engine

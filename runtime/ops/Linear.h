@@ -20,6 +20,9 @@ struct ConstMatrix {
 };
 
 /// What a kernel does with what its destination holds.
+/// Rows of a weight gradient that one call of BLAS computes.
+inline constexpr std::int64_t kOuterRows = 4096;
+
 enum class Write { Overwrite, Add };
 
 /// c (M, N) = scale * a (M, K) b (N, K)^T
@@ -37,5 +40,8 @@ void linearBackwardInput(ConstMatrix dy, const float* weight, Matrix dx, Write w
 void linearBackwardWeight(ConstMatrix dy, ConstMatrix x, float* weightGradient, Write write);
 /// dbias (O) = sum over rows of dy (T, O)
 void linearBackwardBias(ConstMatrix dy, float* biasGradient, Write write);
+
+/// One thread per process computes: ranks share the cores among themselves. Also makes BLAS take its buffers now.
+void prepareBlas();
 
 } // namespace shardscope::engine

@@ -47,10 +47,12 @@ def main():
             path, plan = make_plan(programs, folder, "gpt2", GPT2_SMALL, common + pins)
             events = train(programs, path, folder / f"run-{index}", options.steps)
             memory = [event for event in events if event["type"] == "memory"]
-            predicted = sum(memory[0]["predicted"].values())
+            predicted = sum(memory[0]["predicted"]["ledger"].values())
             if name == "planned, fastest":
                 fastest = plan["predicted"]["peak_bytes"]
-            wrong = sum(event["allocated"][key] != event["predicted"][key] for event in memory for key in event["predicted"])
+            wrong = sum(
+                event["allocated"]["ledger"][key] != value
+                for event in memory for key, value in event["predicted"]["ledger"].items())
             resident = max(event["resident"] for event in memory)
             print(f"{name:<26} {predicted / MIB:>13.1f} {max(e['peak_allocated'] for e in memory) / MIB:>11.1f} {wrong:>10} "
                   f"{resident / MIB:>9.1f} {100 * (resident / predicted - 1):>6.2f}%", flush=True)
