@@ -12,6 +12,12 @@ contract::Result<planner::PlanRequest> Choices::request() const {
             return tl::unexpected(lowered.error());
         request.graph = *lowered;
     }
+    if (attention && request.graph->attention != *attention) {
+        auto attended = planner::withAttention(request.graph, *attention);
+        if (!attended)
+            return tl::unexpected(attended.error());
+        request.graph = *attended;
+    }
     request.cluster = cluster;
     request.precision = precision;
     request.microBatch = microBatch;
@@ -41,9 +47,9 @@ void Choices::teachCluster() {
 bool Choices::asksTheSame(const Choices& o) const {
     return graph == o.graph && cluster == o.cluster && sequence == o.sequence && precision == o.precision &&
            microBatch == o.microBatch && accumulate == o.accumulate && globalBatch == o.globalBatch &&
-           recompute == o.recompute && slicesUpTo == o.slicesUpTo && lossChunks == o.lossChunks &&
-           prefetchDepth == o.prefetchDepth && allowReplicate == o.allowReplicate && allowKeep == o.allowKeep &&
-           allowShard == o.allowShard && pins == o.pins && recomputePins == o.recomputePins;
+           recompute == o.recompute && attention == o.attention && slicesUpTo == o.slicesUpTo &&
+           lossChunks == o.lossChunks && prefetchDepth == o.prefetchDepth && allowReplicate == o.allowReplicate &&
+           allowKeep == o.allowKeep && allowShard == o.allowShard && pins == o.pins && recomputePins == o.recomputePins;
 }
 
 } // namespace shardscope::app

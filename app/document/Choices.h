@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ struct Choices {
     std::int64_t accumulate = 1;
     std::int64_t globalBatch = 0;
     contract::RecomputePolicy recompute = contract::RecomputePolicy::Auto;
+    std::optional<contract::AttentionKernel> attention; ///< none: as the graph has it
     std::int32_t slicesUpTo = 16;
     std::int64_t lossChunks = 1;
     std::int32_t prefetchDepth = 1;

@@ -53,6 +53,8 @@ QString equivalentCommand(const Choices& choices) {
         add("--accumulate", choices.accumulate == 0 ? QStringLiteral("auto") : QString::number(choices.accumulate));
     if (choices.recompute != contract::RecomputePolicy::Auto)
         add("--recompute", QString::fromUtf8(contract::recomputePolicyName(choices.recompute).data()));
+    if (choices.attention)
+        add("--attention", QString::fromUtf8(contract::attentionKernelName(*choices.attention).data()));
     if (choices.slicesUpTo != 16) {
         QStringList counts;
         for (std::int32_t slices = 1; slices <= choices.slicesUpTo; slices *= 2)

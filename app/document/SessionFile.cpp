@@ -31,6 +31,8 @@ std::string formatSession(const Choices& choices) {
     training["accumulate"] = choices.accumulate;
     training["global_batch"] = choices.globalBatch;
     training["recompute"] = std::string(contract::recomputePolicyName(choices.recompute));
+    if (choices.attention)
+        training["attention"] = std::string(contract::attentionKernelName(*choices.attention));
     training["slices_up_to"] = choices.slicesUpTo;
     training["loss_chunks"] = choices.lossChunks;
     training["prefetch_depth"] = choices.prefetchDepth;
@@ -76,6 +78,11 @@ contract::Result<Choices> parseSession(std::string_view text, std::string_view f
                 {{contract::recomputePolicyName(contract::RecomputePolicy::Auto), contract::RecomputePolicy::Auto},
                  {contract::recomputePolicyName(contract::RecomputePolicy::Off), contract::RecomputePolicy::Off},
                  {contract::recomputePolicyName(contract::RecomputePolicy::On), contract::RecomputePolicy::On}});
+    if (const auto attention = training.find("attention"))
+        choices.attention = attention->choice<contract::AttentionKernel>(
+            {{contract::attentionKernelName(contract::AttentionKernel::Fused), contract::AttentionKernel::Fused},
+             {contract::attentionKernelName(contract::AttentionKernel::Materialised),
+              contract::AttentionKernel::Materialised}});
     choices.slicesUpTo = static_cast<std::int32_t>(training.at("slices_up_to").integer(1, 1024));
     // Sessions written before these two were chosen in the window lack them.
     if (const auto chunks = training.find("loss_chunks"))

@@ -229,6 +229,38 @@ void SetupPanel::buildTraining(Card* card) {
         },
         tr("Whether blocks are computed again in the backward pass instead of keeping their activations"));
 
+    const auto kernelText = [](contract::AttentionKernel kernel) {
+        return kernel == contract::AttentionKernel::Fused ? tr("fused") : tr("unfused");
+    };
+    addField(
+        grid, tr("Attention"), {tr("auto"), tr("fused"), tr("unfused")}, false,
+        [](Choices& c, const QString& text) {
+            c.attention.reset();
+            if (!isAuto(text))
+                c.attention =
+                    text == tr("fused") ? contract::AttentionKernel::Fused : contract::AttentionKernel::Materialised;
+            return true;
+        },
+        [](Choices& c) { c.attention.reset(); }, [](const Choices& c) { return c.attention.has_value(); },
+        [kernelText](const Choices& c) { return kernelText(*c.attention); },
+        [this, kernelText] {
+            const auto& graph = m_document.choices().graph;
+            return graph ? kernelText(graph->attention) : tr("auto");
+        },
+        tr("Unfused attention keeps its scores: heads x queries x keys of every layer"));
+    addField(
+        grid, tr("Loss chunks"), {"1", "2", "4", "8", "16"}, true,
+        [](Choices& c, const QString& text) {
+            const auto count = readCount(text);
+            if (!count)
+                return false;
+            c.lossChunks = *count;
+            return true;
+        },
+        [](Choices& c) { c.lossChunks = 1; }, [](const Choices& c) { return c.lossChunks != 1; },
+        [](const Choices& c) { return countText(c.lossChunks); }, [] { return QStringLiteral("1"); },
+        tr("Into how many pieces the logits and their loss are cut, so that only one is in memory"));
+
     auto* allowed = new QHBoxLayout;
     allowed->setSpacing(8);
     const QString letters[3] = {"R", "K", "S"};

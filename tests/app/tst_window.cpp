@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/document/EquivalentCommand.h"
 #include "app/document/SessionFile.h"
 #include "app/look/Theme.h"
 #include "app/views/FrontierView.h"
@@ -14,6 +15,7 @@
 #include "runtime/contract/Bytes.h"
 #include "runtime/contract/Json.h"
 
+#include <QComboBox>
 #include <QDropEvent>
 #include <QMimeData>
 #include <QSignalSpy>
@@ -168,6 +170,40 @@ private Q_SLOTS:
         QVERIFY(!document().isSelectionPinned());
         document().undoStack().undo();
         QVERIFY(document().isSelectionPinned());
+    }
+    void attentionAndLossChunksAreFields() {
+        QVERIFY(open());
+        QVERIFY(settle());
+        const auto field = [this](const QString& name) {
+            for (QComboBox* combo : m_window->findChildren<QComboBox*>())
+                if (combo->accessibleName() == name)
+                    return combo;
+            return static_cast<QComboBox*>(nullptr);
+        };
+        const auto choose = [](QComboBox* combo, const QString& text) {
+            combo->setCurrentIndex(combo->findText(text));
+            Q_EMIT combo->activated(combo->currentIndex());
+        };
+        QVERIFY(field("Attention") && field("Loss chunks"));
+        const auto kept = [this] { return document().answer()->plan->ledger[contract::Category::Activations]; };
+        document().change("batch", [](Choices& choices) { choices.microBatch = 4; });
+        QVERIFY(settle());
+        const std::int64_t fused = kept();
+        choose(field("Attention"), "unfused");
+        QVERIFY(settle());
+        QVERIFY(kept() > fused);
+        QVERIFY(equivalentCommand(document().choices()).contains("--attention unfused"));
+        choose(field("Loss chunks"), "4");
+        QVERIFY(settle());
+        QCOMPARE(document().answer()->plan->training.lossChunks, std::int64_t{4});
+        const auto read = parseSession(formatSession(document().choices()), "a");
+        QVERIFY(read.has_value());
+        QCOMPARE(read->attention, std::optional(contract::AttentionKernel::Materialised));
+        document().undoStack().undo();
+        document().undoStack().undo();
+        QVERIFY(settle());
+        QCOMPARE(kept(), fused);
+        QVERIFY(!document().choices().attention);
     }
     void anInfeasibleBudgetOffersTheSmallest() {
         QVERIFY(open());
