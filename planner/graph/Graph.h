@@ -42,6 +42,7 @@ struct Graph {
     bool attentionDropout = false;        ///< the network drops out probabilities of attention when it trains
     std::optional<StoredWeights> weights; ///< where they were read
     std::vector<std::string> warnings;    ///< readable notes of the import
+    std::vector<std::string> unknownKeys; ///< those of them that speak of keys of a graph file which are ignored
 
     struct Parameters {
         std::int64_t unique = 0;     ///< trainable, tied weights once, every expert

@@ -24,6 +24,7 @@ using contract::Result;
 namespace {
 
 constexpr std::int64_t kMaximumFileBytes = 64 << 20;
+constexpr std::size_t kMaximumValues = 1 << 21; // 61 layers of 256 experts are 45,000 operators and 1.3 million values
 constexpr std::int64_t kMaximumElements = std::int64_t{1} << 50;
 constexpr std::int64_t kMaximumSequence = 1 << 24;
 constexpr std::size_t kMaximumOperators = 1 << 17;
@@ -83,6 +84,7 @@ OrderedJson toJson(const Operator& op) {
 
 contract::TensorSpec readTensor(const JsonCursor& cursor) {
     contract::TensorSpec tensor;
+    cursor.expectOnly({"name", "shape", "rows"});
     tensor.name = cursor.at("name").text(256);
     const JsonCursor shape = cursor.at("shape");
     const std::size_t rank = shape.arraySize(16);
@@ -113,6 +115,7 @@ contract::AttentionShape readAttention(const JsonCursor& cursor, std::int64_t se
         return field ? field->integer(least, most) : usual;
     };
     contract::AttentionShape shape;
+    cursor.expectOnly({"heads", "kv_heads", "head_dim", "keys", "value_head_dim", "queries", "tokens"});
     shape.heads = cursor.at("heads").integer(1, 1 << 20);
     shape.kvHeads = cursor.at("kv_heads").integer(1, 1 << 20);
     shape.headDim = cursor.at("head_dim").integer(1, 1 << 20);
@@ -132,6 +135,7 @@ void readExtras(const JsonCursor& cursor, Operator& op, std::int64_t sequence) {
                                               {kRoles[2].first, kRoles[2].second},
                                               {kRoles[3].first, kRoles[3].second}});
     if (const auto live = cursor.find("live")) {
+        live->expectOnly({"activation_elements", "wide_elements", "scratch_bytes"});
         op.liveActivationElements = live->at("activation_elements").integer(0, kMaximumElements);
         op.liveWideElements = live->at("wide_elements").integer(0, kMaximumElements);
         op.liveScratchBytes = live->at("scratch_bytes").integer(0, kMaximumElements);
@@ -139,6 +143,7 @@ void readExtras(const JsonCursor& cursor, Operator& op, std::int64_t sequence) {
     if (const auto attention = cursor.find("attention"))
         op.attention = readAttention(*attention, sequence);
     if (const auto experts = cursor.find("experts")) {
+        experts->expectOnly({"count", "active"});
         op.experts = static_cast<std::int32_t>(experts->at("count").integer(1, 1 << 16));
         op.activeExperts = static_cast<std::int32_t>(experts->at("active").integer(1, op.experts));
     }
@@ -146,6 +151,8 @@ void readExtras(const JsonCursor& cursor, Operator& op, std::int64_t sequence) {
 
 Operator readOperator(const JsonCursor& cursor, std::int64_t sequence) {
     Operator op;
+    cursor.expectOnly({"name", "kind", "role", "block", "tied_to", "tensors", "flops_forward", "kept", "live",
+                       "attention", "experts"});
     op.name = cursor.at("name").text(512);
     if (op.name.empty())
         cursor.at("name").fail("is empty");
@@ -164,6 +171,7 @@ Operator readOperator(const JsonCursor& cursor, std::int64_t sequence) {
     const std::size_t activations = kept.arraySize(kMaximumTensors);
     for (std::size_t i = 0; i < activations && !cursor.failed(); ++i) {
         const JsonCursor spec = kept.element(i);
+        spec.expectOnly({"name", "elements", "fp32", "block_input"});
         const auto isFloat32 = spec.find("fp32");
         const auto blockInput = spec.find("block_input");
         op.kept.push_back({spec.at("name").text(256), spec.at("elements").integer(0, kMaximumElements),
@@ -243,11 +251,13 @@ std::string graphFileText(const Graph& graph) {
 }
 
 Result<GraphPointer> readGraphFile(const std::string& path, std::int64_t sequence) {
-    const auto document = contract::readJsonFile(path, kMaximumFileBytes);
+    const auto document = contract::readJsonFile(path, kMaximumFileBytes, kMaximumValues);
     if (!document)
         return tl::unexpected(document.error());
     const JsonCursor cursor(*document, path);
     auto graph = std::make_shared<Graph>();
+    cursor.expectOnly({"format", "version", "name", "title", "family", "sequence", "maximum_sequence",
+                       "attention_dropout", "architecture", "operators"});
     cursor.at("format").choice<int>({{"shardscope-graph", 0}});
     cursor.at("version").integer(1, 1);
     graph->name = cursor.at("name").text(256);
@@ -273,12 +283,18 @@ Result<GraphPointer> readGraphFile(const std::string& path, std::int64_t sequenc
     }
     if (cursor.failed())
         return cursor.error();
+    graph->unknownKeys = cursor.unknownKeys();
+    graph->warnings = graph->unknownKeys;
     if (graph->architecture) {
         auto operators = contract::lowerArchitecture(*graph->architecture, graph->sequence);
         if (!operators)
             return badInput(fmt::format("{}: {}", path, operators.error().message));
         graph->operators = std::move(*operators);
     }
+    if (sequence != 0 && sequence != graph->sequence && !graph->architecture)
+        return badInput(fmt::format("{}: sequence is {} and {} tokens are asked for; its operators are sized for these "
+                                    "alone, so export the graph again with --sequence {}",
+                                    path, graph->sequence, sequence, sequence));
     return sequence == 0 ? GraphPointer(std::move(graph)) : withSequence(graph, sequence);
 }
 

@@ -4,6 +4,7 @@
 #include "planner/readers/OnnxReader.h"
 #include "planner/readers/Readers.h"
 #include "planner/readers/WeightGraph.h"
+#include "runtime/contract/Utf8.h"
 
 #include <fmt/format.h>
 
@@ -32,16 +33,16 @@ std::string nameOf(const fs::path& file) {
     std::error_code error;
     const fs::path folder = fs::absolute(file, error).lexically_normal().parent_path();
     if (file.filename() != "config.json" || folder.filename().empty())
-        return file.stem().string();
+        return contract::toUtf8(file.stem().string());
     const std::string repository = cachedRepository(folder);
-    return repository.empty() ? folder.filename().string() : repository;
+    return contract::toUtf8(repository.empty() ? folder.filename().string() : repository);
 }
 
 /// "model.safetensors" of a folder is named by the folder, "vae.safetensors" by itself.
 std::string weightsName(const fs::path& path) {
     const std::string file = path.filename().string();
     const std::string stem = file.substr(0, file.find(".safetensors"));
-    return stem == "model" ? nameOf(path.parent_path() / "config.json") : stem;
+    return stem == "model" ? nameOf(path.parent_path() / "config.json") : contract::toUtf8(stem);
 }
 
 contract::Result<GraphPointer> openConfigFile(const std::string& path, const std::string& name,
@@ -100,9 +101,7 @@ contract::Result<GraphPointer> openWeightFile(const fs::path& path, std::int64_t
     const auto graph = openConfigFile(config.string(), nameOf(config), {}, sequence);
     if (graph) {
         auto compared = std::make_shared<Graph>(**graph);
-        const std::size_t notes = compared->warnings.size() + weights->notes.size();
-        compareWithWeights(*compared, *weights);
-        if (compared->warnings.size() == notes)
+        if (compareWithWeights(*compared, *weights))
             return GraphPointer(std::move(compared));
     }
     auto alone = readWeightGraph(*weights, weightsName(path), sequence);
@@ -155,7 +154,7 @@ contract::Result<GraphPointer> openGraph(const std::string& argument, std::int64
     if (argument.ends_with(".graph.json"))
         return readGraphFile(argument, sequence);
     if (path.filename().string().ends_with(".onnx"))
-        return readOnnx(argument, path.stem().string(), sequence);
+        return readOnnx(argument, contract::toUtf8(path.stem().string()), sequence);
     if (isWeightFile(path))
         return openWeightFile(path, sequence);
     if (const std::string kind = foreignKind(path); !kind.empty())

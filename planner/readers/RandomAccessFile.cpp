@@ -18,7 +18,8 @@ contract::Result<RandomAccessFile> RandomAccessFile::open(const std::string& pat
         return contract::badInput(fmt::format("{}: cannot be opened: {}", path, std::strerror(errno)));
     struct stat status {};
     if (::fstat(file.m_descriptor, &status) != 0 || !S_ISREG(status.st_mode))
-        return contract::badInput(fmt::format("{}: is not a regular file", path));
+        return contract::badInput(fmt::format(
+            "{}: is {}", path, S_ISDIR(status.st_mode) ? "a folder, not a regular file" : "not a regular file"));
     file.m_size = status.st_size;
     return file;
 }

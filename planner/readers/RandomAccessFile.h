@@ -18,6 +18,8 @@ public:
     RandomAccessFile& operator=(RandomAccessFile&&) = delete;
     ~RandomAccessFile();
 
+    /// For libraries that read by themselves; it stays ours.
+    int descriptor() const { return m_descriptor; }
     std::int64_t size() const { return m_size; }
     /// False when the file ends before, or cannot be read.
     bool read(std::int64_t offset, char* bytes, std::size_t count) const;

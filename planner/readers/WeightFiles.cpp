@@ -23,6 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kMaximumIndexBytes = 32 << 20;
+constexpr std::size_t kMaximumIndexValues = 1 << 19; // of 61 layers with 256 experts there are 91,000 tensors
 constexpr std::size_t kMaximumShards = 4096;
 constexpr std::string_view kIndexSuffix = ".safetensors.index.json";
 
@@ -33,7 +34,7 @@ bool isPlainName(const std::string& name) {
 }
 
 Result<WeightFiles> openIndex(const std::string& path) {
-    const auto document = contract::readJsonFile(path, kMaximumIndexBytes);
+    const auto document = contract::readJsonFile(path, kMaximumIndexBytes, kMaximumIndexValues);
     if (!document)
         return tl::unexpected(document.error());
     const contract::JsonCursor cursor(*document, path);

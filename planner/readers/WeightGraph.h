@@ -29,7 +29,8 @@ std::string operatorTensorName(const std::string& stored);
 contract::Result<GraphPointer> readWeightGraph(const WeightFiles& weights, const std::string& name,
                                                std::int64_t sequence);
 
-/// Puts the counts of weights beside a configuration's graph, and says where tensors differ.
-void compareWithWeights(Graph& graph, const WeightFiles& weights);
+/// Puts the counts of weights beside a configuration's graph, and says where tensors differ. False when they are those
+/// of another network.
+bool compareWithWeights(Graph& graph, const WeightFiles& weights);
 
 } // namespace shardscope::planner

@@ -68,6 +68,9 @@ std::int64_t Architecture::seenKeys(std::int64_t layer, std::int64_t tokens) con
 
 Architecture readArchitecture(const JsonCursor& cursor) {
     Architecture a;
+    cursor.expectOnly({"family", "layers", "hidden", "heads", "kv_heads", "head_dim", "intermediate", "vocabulary",
+                       "positions", "norm", "activation", "attention", "rope", "biases", "sliding_window", "qk_norm",
+                       "tied"});
     a.family = cursor.at("family").text(64);
     a.layers = cursor.at("layers").integer(1, kMaximumField);
     a.hidden = cursor.at("hidden").integer(1, kMaximumField);
@@ -78,6 +81,7 @@ Architecture readArchitecture(const JsonCursor& cursor) {
     a.vocabulary = cursor.at("vocabulary").integer(1, kMaximumField);
     a.positions = cursor.at("positions").integer(1, kMaximumField);
     const JsonCursor norm = cursor.at("norm");
+    norm.expectOnly({"kind", "epsilon"});
     a.norm = norm.at("kind").choice<NormKind>({{"layer_norm", NormKind::LayerNorm}, {"rms_norm", NormKind::RmsNorm}});
     a.normEpsilon = norm.at("epsilon").number(0, 1);
     a.activation = cursor.at("activation")
@@ -88,15 +92,18 @@ Architecture readArchitecture(const JsonCursor& cursor) {
         cursor.at("attention")
             .choice<AttentionLayout>({{"fused", AttentionLayout::Fused}, {"separate", AttentionLayout::Separate}});
     if (const auto rope = cursor.find("rope")) {
+        rope->expectOnly({"theta", "scaling_kind", "scaling"});
         a.rope = Rope{rope->at("theta").number(1e-6, 1e12), rope->at("scaling_kind").text(64), {}};
         if (const auto scaling = rope->find("scaling"))
             a.rope->scaling = scaling->raw().dump();
     }
     const JsonCursor biases = cursor.at("biases");
+    biases.expectOnly({"attention", "attention_output", "mlp"});
     a.attentionBias = biases.at("attention").boolean();
     a.attentionOutputBias = biases.at("attention_output").boolean();
     a.mlpBias = biases.at("mlp").boolean();
     if (const auto window = cursor.find("sliding_window")) {
+        window->expectOnly({"keys", "layers"});
         a.window = SlidingWindow{window->at("keys").integer(1, kMaximumField), {}};
         const JsonCursor layers = window->at("layers");
         const std::size_t count = layers.arraySize(1 << 14);

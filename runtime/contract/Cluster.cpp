@@ -18,9 +18,38 @@ OrderedJson toJson(const Link& link) {
 
 Link readLink(const JsonCursor& cursor) {
     Link link;
+    cursor.expectOnly({"latency_seconds", "bytes_per_second"});
     link.latencySeconds = cursor.at("latency_seconds").number(0, 1e3);
     link.bytesPerSecond = cursor.at("bytes_per_second").number(1, kMaximumRate);
     return link;
+}
+
+Device readDevice(const JsonCursor& cursor) {
+    Device device;
+    cursor.expectOnly({"name", "kind", "memory_bytes", "flops", "peak_flops", "memory_bandwidth"});
+    device.name = cursor.at("name").text(256);
+    device.memoryBytes = cursor.at("memory_bytes").integer(1, kMaximumBytes);
+    const JsonCursor flops = cursor.at("flops");
+    flops.expectOnly({"fp32", "bf16"});
+    device.flopsFp32 = flops.at("fp32").number(1, kMaximumRate);
+    if (const auto bf16 = flops.find("bf16"))
+        device.flopsBf16 = bf16->number(0, kMaximumRate);
+    device.peakFlopsFp32 = device.flopsFp32;
+    device.peakFlopsBf16 = device.flopsBf16;
+    if (const auto peak = cursor.find("peak_flops")) {
+        peak->expectOnly({"fp32", "bf16"});
+        device.peakFlopsFp32 = peak->at("fp32").number(0, kMaximumRate);
+        if (const auto bf16 = peak->find("bf16"))
+            device.peakFlopsBf16 = bf16->number(0, kMaximumRate);
+    }
+    const auto checkPeak = [&](double rate, double peak, const char* type) {
+        if (!cursor.failed() && peak > 0 && peak < rate)
+            cursor.at("peak_flops").fail(fmt::format("is below flops for {}, which cannot be", type));
+    };
+    checkPeak(device.flopsFp32, device.peakFlopsFp32, "fp32");
+    checkPeak(device.flopsBf16, device.peakFlopsBf16, "bf16");
+    device.memoryBandwidth = cursor.at("memory_bandwidth").number(1, kMaximumRate);
+    return device;
 }
 
 bool hasRate(const std::optional<JsonCursor>& link) {
@@ -67,6 +96,9 @@ OrderedJson toJson(const Cluster& cluster) {
 
 Cluster readCluster(const JsonCursor& cursor) {
     Cluster cluster;
+    // "measured" is not looked into: it is whatever a measurement found.
+    cursor.expectOnly({"format", "version", "name", "title", "nodes", "devices_per_node", "device", "links",
+                       "host_seconds_per_collective", "overlap_efficiency", "reserve", "source", "measured"});
     cursor.at("format").choice<int>({{"shardscope-cluster", 0}});
     cursor.at("version").integer(1, 1);
     cluster.name = cursor.at("name").text(256);
@@ -79,29 +111,11 @@ Cluster readCluster(const JsonCursor& cursor) {
     if (!cursor.failed() && cluster.devices() > kMaximumDevices)
         cursor.at("nodes").fail(fmt::format("times devices_per_node is more than {} devices", kMaximumDevices));
     const JsonCursor device = cursor.at("device");
-    cluster.device.name = device.at("name").text(256);
+    cluster.device = readDevice(device);
     if (const auto kind = device.find("kind"))
         cluster.isCpu = kind->choice<bool>({{"gpu", false}, {"cpu", true}});
-    cluster.device.memoryBytes = device.at("memory_bytes").integer(1, kMaximumBytes);
-    const JsonCursor flops = device.at("flops");
-    cluster.device.flopsFp32 = flops.at("fp32").number(1, kMaximumRate);
-    if (const auto bf16 = flops.find("bf16"))
-        cluster.device.flopsBf16 = bf16->number(0, kMaximumRate);
-    cluster.device.peakFlopsFp32 = cluster.device.flopsFp32;
-    cluster.device.peakFlopsBf16 = cluster.device.flopsBf16;
-    if (const auto peak = device.find("peak_flops")) {
-        cluster.device.peakFlopsFp32 = peak->at("fp32").number(0, kMaximumRate);
-        if (const auto bf16 = peak->find("bf16"))
-            cluster.device.peakFlopsBf16 = bf16->number(0, kMaximumRate);
-    }
-    const auto checkPeak = [&](double rate, double peak, const char* type) {
-        if (!cursor.failed() && peak > 0 && peak < rate)
-            device.at("peak_flops").fail(fmt::format("is below flops for {}, which cannot be", type));
-    };
-    checkPeak(cluster.device.flopsFp32, cluster.device.peakFlopsFp32, "fp32");
-    checkPeak(cluster.device.flopsBf16, cluster.device.peakFlopsBf16, "bf16");
-    cluster.device.memoryBandwidth = device.at("memory_bandwidth").number(1, kMaximumRate);
     const JsonCursor links = cursor.at("links");
+    links.expectOnly({"inside", "between"});
     cluster.inside = readLink(links.at("inside"));
     // One node needs no link between nodes; without one the cluster cannot be spread over several.
     if (cluster.nodes > 1 || hasRate(links.find("between")))
@@ -113,6 +127,7 @@ Cluster readCluster(const JsonCursor& cursor) {
     const std::size_t lines = reserve.arraySize(64);
     for (std::size_t i = 0; i < lines && !cursor.failed(); ++i) {
         const JsonCursor line = reserve.element(i);
+        line.expectOnly({"what", "bytes", "source"});
         cluster.reserve.push_back(
             {line.at("what").text(256), line.at("bytes").integer(0, kMaximumBytes),
              line.at("source").choice<std::string>({{"measured", "measured"}, {"assumed", "assumed"}})});
@@ -128,13 +143,14 @@ Cluster readCluster(const JsonCursor& cursor) {
 }
 
 Result<Cluster> readClusterFile(const std::string& path) {
-    const auto document = readJsonFile(path, 16 << 20);
+    const auto document = readJsonFile(path, 1 << 20);
     if (!document)
         return tl::unexpected(document.error());
     const JsonCursor cursor(*document, path);
     Cluster cluster = readCluster(cursor);
     if (cursor.failed())
         return cursor.error();
+    cluster.warnings = cursor.unknownKeys();
     return cluster;
 }
 

@@ -48,6 +48,7 @@ struct Cluster {
     double hostSecondsPerCollective = 0;
     double overlapEfficiency = 1; ///< share of communication that compute beside it can really hide, 0..1
     std::vector<ReserveLine> reserve;
+    std::vector<std::string> warnings; ///< keys of the file it was read from that are not known
     bool isCpu = false;
     std::string source;   ///< "measured", "assumed", "detected with default rates": shown to the user
     std::string measured; ///< fits with R2 as written by `shardscope-train measure`, as JSON text; "" when none

@@ -24,15 +24,19 @@ using OrderedJson = nlohmann::ordered_json;
 
 inline constexpr int kMaximumJsonDepth = 64;
 
-/// Parses hostile text: nesting is bounded, duplicate keys and invalid UTF-8 are refused, numbers must be finite.
-/// `file` is only used in messages. Errors: BadInput.
-Result<Json> parseJson(std::string_view text, std::string_view file);
+/// For files of which no kind is known to be large.
+inline constexpr std::size_t kMaximumJsonValues = std::size_t{1} << 26;
+
+/// Parses hostile text: nesting and the number of values are bounded, duplicate keys and invalid UTF-8 are refused,
+/// numbers must be finite. `file` is only used in messages. Errors: BadInput.
+Result<Json> parseJson(std::string_view text, std::string_view file, std::size_t maximumValues = kMaximumJsonValues);
 
 /// Reads a whole regular file. Errors: BadInput when it is missing, a folder, unreadable or larger than `maximumBytes`.
 Result<std::string> readTextFile(const std::string& path, std::int64_t maximumBytes = std::int64_t{256} << 20);
 
 /// readTextFile + parseJson.
-Result<Json> readJsonFile(const std::string& path, std::int64_t maximumBytes = std::int64_t{256} << 20);
+Result<Json> readJsonFile(const std::string& path, std::int64_t maximumBytes = std::int64_t{256} << 20,
+                          std::size_t maximumValues = kMaximumJsonValues);
 
 /// Writes whole or not at all: temporary file beside it, fsync, rename. Errors: RunFailed, naming the path.
 Result<void> writeFileAtomically(const std::string& path, std::string_view content);
@@ -70,6 +74,13 @@ public:
         return names.begin()->second;
     }
 
+    /// Notes every member of this object that is not in `known`: with a typo in it, an optional key would be without
+    /// effect and nobody would hear of it. Such a member is no failure, since files of later versions have more.
+    void expectOnly(std::initializer_list<std::string_view> known) const;
+    /// A sentence for each member noted so far, with file, path and the nearest known key. Those of an array's elements
+    /// are one.
+    std::vector<std::string> unknownKeys() const;
+
     bool isNull() const;
     bool isObject() const;
     bool isArray() const;
@@ -85,9 +96,17 @@ public:
     tl::unexpected<Error> error() const { return tl::unexpected<Error>(*m_document->error); }
 
 private:
+    struct UnknownKey {
+        std::string path;    ///< of the first of its kind
+        std::string pattern; ///< its path without the indices
+        std::string nearest;
+        std::size_t count = 1;
+    };
     struct Document {
         std::string file;
         std::optional<Error> error;
+        std::vector<UnknownKey> unknown;
+        std::size_t unnamed = 0; ///< unknown keys beyond those
     };
     JsonCursor(const Json* value, std::string path, std::shared_ptr<Document> document);
 

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <fcntl.h>
 #include <filesystem>
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl.h>
@@ -328,8 +327,8 @@ Result<OnnxFile> openOnnxFile(const std::string& path) {
     if (opened->size() > kMaximumFileBytes)
         return badInput(fmt::format("{}: is {} bytes; an ONNX graph of more than {} keeps its weights in external data",
                                     path, opened->size(), kMaximumFileBytes));
-    google::protobuf::io::FileInputStream stream(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    stream.SetCloseOnDelete(true);
+    // The file that was looked at, whatever has taken its name since.
+    google::protobuf::io::FileInputStream stream(opened->descriptor());
     CodedInputStream input(&stream);
     // One more than there are: at the limit itself the stream does not tell an end from a cut.
     input.SetTotalBytesLimit(static_cast<int>(std::min(opened->size() + 1, kMaximumFileBytes)));
@@ -345,6 +344,8 @@ Result<OnnxFile> openOnnxFile(const std::string& path) {
         return badInput(fmt::format("{}: is not an ONNX graph, or is cut off", path));
     if (!file.proto.has_graph() || file.proto.graph().node_size() == 0)
         return badInput(fmt::format("{}: graph: has no nodes", path));
+    if (const auto wrong = findWrongName(file.proto.graph()))
+        return badInput(fmt::format("{}: graph.{}", path, *wrong));
     if (file.proto.opset_import_size() == 0)
         return badInput(fmt::format("{}: opset_import: is missing, so the file is cut off; every ONNX graph says the "
                                     "version of its operators",

@@ -2,6 +2,9 @@
 #include "planner/readers/onnx/OnnxGuards.h"
 
 #include "planner/readers/onnx/OnnxFile.h"
+#include "runtime/contract/Utf8.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -74,6 +77,38 @@ bool isComplete(const onnx::TensorProto& tensor) {
         std::max({tensor.float_data_size(), tensor.int32_data_size(), tensor.int64_data_size(),
                   tensor.double_data_size(), tensor.uint64_data_size(), tensor.string_data_size()});
     return listed == elements;
+}
+
+std::optional<std::string> findWrongName(const onnx::GraphProto& graph) {
+    std::optional<std::string> wrong;
+    const auto check = [&](const std::string& name, const auto& place) {
+        constexpr std::size_t kLongest = 4096;
+        if (wrong || (name.size() <= kLongest && contract::isUtf8(name)))
+            return;
+        wrong = place() + (name.size() > kLongest ? fmt::format(": has {} bytes, more than {}", name.size(), kLongest)
+                                                  : ": is not valid UTF-8, as names in ONNX graphs are");
+    };
+    const auto checkAll = [&](const auto& names, int node, const char* what) {
+        for (int i = 0; i < names.size(); ++i)
+            check(names.Get(i), [&] { return fmt::format("node[{}].{}[{}]", node, what, i); });
+    };
+    const auto checkValues = [&](const auto& values, const char* what) {
+        for (int i = 0; i < values.size(); ++i)
+            check(values.Get(i).name(), [&] { return fmt::format("{}[{}].name", what, i); });
+    };
+    for (int i = 0; i < graph.node_size() && !wrong; ++i) {
+        const onnx::NodeProto& node = graph.node(i);
+        const auto place = [i](const char* what) { return [i, what] { return fmt::format("node[{}].{}", i, what); }; };
+        check(node.name(), place("name"));
+        check(node.op_type(), place("op_type"));
+        check(node.domain(), place("domain"));
+        checkAll(node.input(), i, "input");
+        checkAll(node.output(), i, "output");
+    }
+    checkValues(graph.initializer(), "initializer");
+    checkValues(graph.input(), "input");
+    checkValues(graph.output(), "output");
+    return wrong;
 }
 
 std::int64_t hideFromInference(onnx::ModelProto& proto) {

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <onnx/onnx_pb.h>
+#include <optional>
+#include <string>
 
 namespace shardscope::planner {
 
@@ -13,5 +15,9 @@ std::int64_t hideFromInference(onnx::ModelProto& proto);
 
 /// Whether a tensor holds as many elements as its shape says.
 bool isComplete(const onnx::TensorProto& tensor);
+
+/// The place and fault of the first name in a graph that cannot be written to a plan or a message, if any:
+/// "node[3].input[0]: is not valid UTF-8".
+std::optional<std::string> findWrongName(const onnx::GraphProto& graph);
 
 } // namespace shardscope::planner

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace shardscope::contract {
+
+/// Whether the bytes are well-formed UTF-8 (Unicode 15, table 3-7), which names must be to be written as JSON.
+bool isUtf8(std::string_view text);
+
+/// The text with each byte that is no part of well-formed UTF-8 replaced by U+FFFD: names of files are any bytes.
+std::string toUtf8(std::string_view text);
+
+} // namespace shardscope::contract
