@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Regenerates, with PyTorch and the transformers library where they can be imported, the fixtures that the readers'
-// tests compare with. The interpreter is SHARDSCOPE_PYTHON, else python3.
+// Regenerates, with PyTorch, the transformers and the tokenizers library where they can be imported, the fixtures that
+// tests of readers and of tokenizers compare with. The interpreter is SHARDSCOPE_PYTHON, else python3.
 #include "runtime/contract/Json.h"
 
 #include <QProcess>
@@ -73,6 +73,23 @@ private slots:
         QVERIFY(fresh && committed);
         for (const auto& [name, network] : committed->items())
             QVERIFY2(fresh->contains(name) && fresh->at(name) == network, name.c_str());
+    }
+
+    void tokenizersGiveTheSameIds() {
+        const QString script = QStringLiteral("pytorch/tokenizer_fixtures.py");
+        if (const QString why = missing(script); !why.isEmpty())
+            QSKIP(qPrintable(why));
+        const QTemporaryDir folder;
+        const QString out = folder.filePath(QStringLiteral("golden.json"));
+        QProcess process;
+        process.start(m_python, {m_tests + script, m_tests + QStringLiteral("engine/data/tokenizers"), out});
+        QVERIFY(process.waitForFinished(590'000));
+        QVERIFY2(process.exitCode() == 0, process.readAllStandardError().right(2000).constData());
+        const auto fresh = contract::readJsonFile(out.toStdString());
+        const auto committed = contract::readJsonFile((m_tests + "engine/data/tokenizers/golden.json").toStdString());
+        QVERIFY(fresh && committed);
+        for (const char* const part : {"texts", "cases"})
+            QVERIFY2(fresh->at(part) == committed->at(part), part);
     }
 };
 
