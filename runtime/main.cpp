@@ -30,8 +30,11 @@ void addRunOptions(CLI::App& command, engine::RunOptions& options) {
     command.add_option("PLAN", options.planPath, "plan file")->required();
     command
         .add_option("--data", options.data,
-                    "builtin:addition, token ids (*.bin or a folder of them), or a text file or folder, read as bytes")
+                    "builtin:addition, token ids (*.bin or a folder of them), or a text file or folder")
         ->required();
+    command.add_option(
+        "--tokenizer", options.tokenizer,
+        "a tokenizer.json with byte-level BPE, or its folder: what text is encoded with (default: bytes)");
     command.add_option("--device", options.device, "cpu or cuda")->capture_default_str();
     command.add_option("--workers", options.workers, "number of ranks (default: the plan's)")
         ->check(CLI::Range(1, 4096));
@@ -99,6 +102,8 @@ int main(int argc, char** argv) {
     CLI::App* const sample = app.add_subcommand("sample", "continues a text with the weights of the latest checkpoint");
     sample->add_option("RUN_DIR", sampleOptions.runDirectory, "folder of the run")->required();
     sample->add_option("--prompt", sampleOptions.prompt, "text to continue")->required();
+    sample->add_option("--tokenizer", sampleOptions.tokenizer,
+                       "where the run's tokenizer lies now, if it was moved; bytes where it had none");
     sample->add_option("--tokens", sampleOptions.tokens, "how many tokens")
         ->check(CLI::Range(0, 1000000))
         ->capture_default_str();

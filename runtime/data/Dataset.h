@@ -4,11 +4,14 @@
 #include "runtime/contract/Result.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace shardscope::engine {
+
+class Tokenizer;
 
 /// Right and asked answers of an exact-match evaluation.
 struct AnswerCount {
@@ -36,9 +39,24 @@ public:
     }
 };
 
-/// `name` is "builtin:addition", the path of token ids (see TokenData), or that of a file or folder, read as bytes.
-/// Errors: BadInput, when there is no such path, too little text, or `vocabulary` cannot hold byte ids.
-contract::Result<std::unique_ptr<Dataset>> openDataset(const std::string& name, std::uint64_t seed,
-                                                       std::int64_t sequence, std::int64_t vocabulary);
+/// What a data set is asked for by.
+struct DatasetRequest {
+    /// "builtin:addition", the path of token ids (see TokenData), or that of a text file or folder.
+    std::string name;
+    std::uint64_t seed = 1;
+    std::int64_t sequence = 0;                        ///< of the plan, in tokens
+    std::int64_t vocabulary = 0;                      ///< of the plan's network
+    std::string tokenizer = {};                       ///< tokenizer.json or its folder; empty: text is read as bytes
+    std::function<void(const std::string&)> say = {}; ///< is told how far a long text is; nothing: nobody is
+    std::function<bool()> isStopped = {};             ///< asked while a long text is encoded; nothing: never
+};
+
+/// Errors: BadInput, when there is no such path, too little text, or ids that the vocabulary does not have; Usage, for
+/// a tokenizer where there is no text; Interrupted, when it was stopped.
+contract::Result<std::unique_ptr<Dataset>> openDataset(const DatasetRequest& request);
+/// The same errors, without encoding all of a long text.
+contract::Result<void> checkDataset(const DatasetRequest& request);
+/// The tokenizer at `path`, if a network with this vocabulary can be trained with it. Errors: BadInput.
+contract::Result<std::unique_ptr<Tokenizer>> openTokenizer(const std::string& path, std::int64_t vocabulary);
 
 } // namespace shardscope::engine

@@ -5,26 +5,18 @@
 
 namespace shardscope::engine {
 
-/// Text as bytes: a file, or the files of a folder (and its folders) in the order of their names. The last tenth is
-/// held out; training samples are windows at random places of the rest.
-class TextData : public Dataset {
+/// Text as one long row of ids: the bytes of a file, or of a folder's files one behind the other, or the tokens that a
+/// tokenizer makes of each. The last tenth is held out; training samples are windows at random places of the rest.
+class TextData {
 public:
-    /// Errors: BadInput.
-    static contract::Result<std::unique_ptr<Dataset>> open(const std::string& path, std::uint64_t seed,
-                                                           std::int64_t sequence);
-
-    void trainingSample(std::int64_t step, std::int64_t index, std::int32_t* tokens,
-                        std::int32_t* targets) const override;
-    void heldOutSample(std::int64_t index, std::int32_t* tokens, std::int32_t* targets) const override;
-
-private:
-    TextData(std::string bytes, std::uint64_t seed, std::int64_t sequence);
-    void write(std::int64_t begin, std::int32_t* tokens, std::int32_t* targets) const;
-
-    std::string m_bytes;
-    std::uint64_t m_seed;
-    std::int64_t m_sequence;
-    std::int64_t m_heldOutBegin;
+    /// Without a tokenizer: bytes. Errors: BadInput.
+    static contract::Result<std::unique_ptr<Dataset>> open(const DatasetRequest& request);
+    /// Every rank encodes all of the text: the same ids come out everywhere, whether or not ranks share a disk and
+    /// whoever starts them, in less time than they would need to agree on who does it. Errors: BadInput; Interrupted.
+    static contract::Result<std::unique_ptr<Dataset>> encode(const DatasetRequest& request, Tokenizer& tokenizer);
+    /// Whether encode() would succeed, as far as the first tokens tell: no more of the text is encoded than is needed
+    /// to know that it is long enough.
+    static contract::Result<void> check(const DatasetRequest& request, Tokenizer& tokenizer);
 };
 
 } // namespace shardscope::engine

@@ -64,6 +64,7 @@ public:
 private:
     enum class Outcome { Done, Stopped, Failed };
 
+    contract::Result<void> takeTokenizerOfResumed();
     contract::Result<void> checkInit() const;
     contract::Result<void> openRunDirectory();
     contract::Result<void> prepareRestart();
@@ -114,10 +115,12 @@ contract::Result<void> Coordinator::prepare() {
     if (!setup)
         return tl::unexpected(namePlan(setup.error(), m_options.planPath));
     m_setup = std::move(*setup);
-    if (const auto data =
-            openDataset(m_options.data, m_options.seed, m_setup.training.sequence, m_setup.architecture.vocabulary);
+    if (auto tokenizer = takeTokenizerOfResumed(); !tokenizer)
+        return tokenizer;
+    if (auto data = checkDataset({m_options.data, m_options.seed, m_setup.training.sequence,
+                                  m_setup.architecture.vocabulary, m_options.tokenizer});
         !data)
-        return tl::unexpected(data.error());
+        return data;
     if (auto checked = checkInit(); !checked)
         return checked;
     // Each worker knows what its own GPU has free.
@@ -138,6 +141,22 @@ contract::Result<void> Coordinator::prepare() {
     if (m_options.runDirectory.empty())
         m_options.runDirectory = defaultRunDirectory(*plan);
     return openRunDirectory();
+}
+
+/// A resumed run goes on with the tokenizer it has: its data are checked with that one.
+contract::Result<void> Coordinator::takeTokenizerOfResumed() {
+    if (!m_options.resume)
+        return {};
+    const auto settings = readRunSettings(m_options.runDirectory);
+    if (!settings)
+        return tl::unexpected(settings.error());
+    if (!*settings || !(*settings)->tokenizer)
+        return {};
+    const auto tokenizer = openRunTokenizer(**settings, m_options.tokenizer, m_setup.architecture.vocabulary);
+    if (!tokenizer)
+        return tl::unexpected(tokenizer.error());
+    m_options.tokenizer = (*tokenizer)->path();
+    return {};
 }
 
 contract::Result<void> Coordinator::checkInit() const {

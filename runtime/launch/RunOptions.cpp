@@ -30,6 +30,8 @@ std::vector<std::string> workerArguments(const RunOptions& options, const std::s
     add("--workers", std::to_string(ranks));
     if (options.learningRate)
         add("--learning-rate", fmt::format("{}", *options.learningRate));
+    if (!options.tokenizer.empty())
+        add("--tokenizer", options.tokenizer);
     if (!options.init.empty())
         add("--init", options.init);
     if (options.resume)

@@ -15,6 +15,7 @@ namespace shardscope::engine {
 struct RunOptions {
     std::string planPath;
     std::string data;
+    std::string tokenizer; ///< tokenizer.json or its folder; empty: text is bytes
     std::string device = "cpu";
     std::string init;         ///< weights to begin with: a .safetensors file or a Hugging Face folder
     std::string book;         ///< folder of plans for fewer workers

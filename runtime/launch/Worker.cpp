@@ -8,6 +8,7 @@
 #include "runtime/execute/Trainer.h"
 #include "runtime/execute/Watchdog.h"
 #include "runtime/launch/Rendezvous.h"
+#include "runtime/launch/RunDirectory.h"
 #include "runtime/launch/TelemetryWriter.h"
 #include "runtime/ops/Linear.h"
 
@@ -109,8 +110,9 @@ private:
         }
         if (request.resumeFrom) // the seed is part of the data position
             request.seed = request.resumeFrom->state.seed;
-        auto data =
-            openDataset(m_options.data, request.seed, m_setup.training.sequence, m_setup.architecture.vocabulary);
+        if (auto same = checkSettings(); !same)
+            return tl::unexpected(same.error());
+        auto data = openData(request.seed);
         if (!data)
             return tl::unexpected(data.error());
         m_dataset = std::move(*data);
@@ -146,6 +148,30 @@ private:
         return ended;
     }
 
+    /// Under a coordinator that has done it, nothing.
+    contract::Result<void> checkSettings() {
+        if (m_rendezvous.hasCoordinator || !m_options.resume)
+            return {};
+        const auto settings = readRunSettings(m_options.runDirectory);
+        if (!settings)
+            return tl::unexpected(settings.error());
+        // Ranks may have no disk in common: the one that finds the settings must not train on other ids than the
+        // others.
+        if (*settings && (*settings)->tokenizer && m_options.tokenizer.empty())
+            return contract::usageError(fmt::format(
+                "the run to resume was started with --tokenizer \"{}\"; name it again", (*settings)->tokenizer->path));
+        return *settings ? checkResumed(m_options, **settings) : contract::Result<void>();
+    }
+
+    contract::Result<std::unique_ptr<Dataset>> openData(std::uint64_t seed) {
+        DatasetRequest request{m_options.data, seed, m_setup.training.sequence, m_setup.architecture.vocabulary,
+                               m_options.tokenizer};
+        request.isStopped = [] { return stopRequested.load(); };
+        if (m_rendezvous.rank == 0)
+            request.say = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
+        return openDataset(request);
+    }
+
     contract::Result<void> openTelemetry(const std::string& planText) {
         const char* const epoch = std::getenv(kEpochVariable);
         std::vector<int> descriptors{STDOUT_FILENO};
@@ -161,6 +187,8 @@ private:
             descriptors.push_back(file);
             if (auto copied = contract::writeFileAtomically(m_options.runDirectory + "/plan.json", planText); !copied)
                 return copied;
+            if (auto written = m_options.resume ? contract::Result<void>() : writeRunSettings(m_options); !written)
+                return written;
         }
         std::vector<std::string> names;
         for (const contract::Operator& op : m_setup.operators)

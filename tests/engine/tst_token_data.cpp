@@ -87,7 +87,7 @@ void TokenDataTest::windowsAreConsecutive() {
     const QTemporaryDir folder;
     write(folder.filePath("a.bin"), first);
     write(folder.filePath("b.bin"), second);
-    const auto data = engine::openDataset(folder.path().toStdString(), 1, kSequence, vocabulary);
+    const auto data = engine::openDataset({folder.path().toStdString(), 1, kSequence, vocabulary});
     QVERIFY2(data, data ? "" : data.error().message.c_str());
     QCOMPARE(range(**data, false), (std::pair{0, 179}));
     QCOMPARE(range(**data, true), (std::pair{180, 199}));
@@ -97,7 +97,7 @@ void TokenDataTest::filesWithValAreHeldOut() {
     const QTemporaryDir folder;
     write(folder.filePath("corpus_train_0.bin"), consecutive<quint16>(0, 100));
     write(folder.filePath("corpus_val_0.bin"), consecutive<quint16>(200, 50));
-    const auto data = engine::openDataset(folder.path().toStdString(), 1, kSequence, 300);
+    const auto data = engine::openDataset({folder.path().toStdString(), 1, kSequence, 300});
     QVERIFY2(data, data ? "" : data.error().message.c_str());
     QCOMPARE(range(**data, false), (std::pair{0, 99}));
     QCOMPARE(range(**data, true), (std::pair{200, 249}));
@@ -117,7 +117,7 @@ void TokenDataTest::badFilesAreNamed() {
     QFETCH(const QString, named);
     const QTemporaryDir folder;
     write(folder.filePath("bad.bin"), content);
-    const auto data = engine::openDataset(folder.filePath("bad.bin").toStdString(), 1, kSequence, 300);
+    const auto data = engine::openDataset({folder.filePath("bad.bin").toStdString(), 1, kSequence, 300});
     QVERIFY(!data);
     QCOMPARE(data.error().kind, contract::ErrorKind::BadInput);
     QVERIFY2(data.error().message.find("bad.bin") != std::string::npos, data.error().message.c_str());

@@ -74,7 +74,8 @@ void WatchdogTest::theHangingRankIsNamed() {
         auto group = engine::Group::connect(address);
         if (!group)
             return tl::unexpected(group.error());
-        auto inner = engine::openDataset("builtin:addition", 1, plan.training.sequence, setup->architecture.vocabulary);
+        auto inner =
+            engine::openDataset({"builtin:addition", 1, plan.training.sequence, setup->architecture.vocabulary});
         if (!inner)
             return tl::unexpected(inner.error());
         const HangingData data(std::move(*inner), rank == 1 ? 3 : 0, released);

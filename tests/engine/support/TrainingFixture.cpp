@@ -42,7 +42,7 @@ contract::Result<void> runRanks(const contract::Plan& plan, std::uint64_t seed, 
         std::unique_ptr<engine::Dataset> addition;
         if (given == nullptr) {
             auto data =
-                engine::openDataset("builtin:addition", seed, plan.training.sequence, setup->architecture.vocabulary);
+                engine::openDataset({"builtin:addition", seed, plan.training.sequence, setup->architecture.vocabulary});
             if (!data)
                 return tl::unexpected(data.error());
             addition = std::move(*data);
