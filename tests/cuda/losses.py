@@ -13,6 +13,7 @@ import argparse
 import concurrent.futures
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -129,6 +130,7 @@ def run_one(options, name, kind, ranks, precision, deadline):
         process.kill()
         process.communicate()
         return None if seconds < 45 else f"no end within {seconds:.0f} s"
+    shutil.rmtree(folder / "checkpoints", ignore_errors=True)  # the report is to be small
     if process.returncode != 0:
         return f"exit code {process.returncode}: {table.last_line(err)}"
     return [json.loads(line) for line in out.splitlines()]

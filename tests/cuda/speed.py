@@ -82,8 +82,7 @@ def start_torch(options):
     """Leaves PyTorch running, detached from this part's time limit; their process numbers on standard output."""
     rendezvous = options.report / "pytorch"
     rendezvous.mkdir(parents=True, exist_ok=True)
-    environment = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"}
-    environment |= {"TORCHINDUCTOR_COMPILE_THREADS": "4", "OMP_NUM_THREADS": "1" if options.device == "cpu" else "4"}
+    environment = os.environ | {"TORCHINDUCTOR_COMPILE_THREADS": "4", "OMP_NUM_THREADS": "1" if options.device == "cpu" else "4"}
     for name, fact in json.loads((options.plans / "networks.json").read_text()).items():
         for suffix in (".ready", ".go", ".json", ".pid"):
             (rendezvous / (name + suffix)).unlink(missing_ok=True)
@@ -328,8 +327,8 @@ def main():
     parser.add_argument("--seconds", type=float, default=200)
     parser.add_argument("--eager", action="store_true", help="PyTorch without compiling")
     options = parser.parse_args()
-    table.use_carried_libraries()
-    if options.bin:
+    if options.bin:  # PyTorch is to find its own
+        table.use_carried_libraries()
         options.bin = options.bin.resolve()
     return {"plans": write_plans, "start": start_torch, "run": measure}[options.command](options)
 
