@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Losses on the GPU beside those of one CPU rank that shards nothing: six plans on 1, 2 and 4 ranks, both kinds of networks.
+"""Losses on the GPU beside those of one CPU rank that shards nothing: six plans, 1, 2 and 4 ranks, two kinds.
 
     losses.py plans --bin BIN --plans DIR [--cpu]     writes the plans, and the losses of CPU runs as expected.json
     losses.py run --bin BIN --plans DIR --report DIR --device cuda --seconds 90
 
-All ranks share the first GPU where there is one, so that sharded plans can be exercised there. float32 has to agree within 1e-5
-over 10 steps and 1e-4 over 50, bf16 within 1e-2 over 50. Every rank's arenas have to be what the plan says. Prints rows of
-check.sh's table, one per plan and precision; runs that there was no time for are counted in it.
+All ranks share the first GPU where there is one, so that sharded plans can be exercised there. float32 has to agree
+within 1e-5 over 10 steps and 1e-4 over 50, bf16 within 1e-2 over 50. Every rank's arenas have to be what the plan says.
+Prints rows of check.sh's table, one per plan and precision; runs that there was no time for are counted in it.
 """
 import argparse
 import concurrent.futures
@@ -27,9 +27,9 @@ GLOBAL_BATCH = 8
 RANKS = (2, 4, 1)  # in order of worth
 KINDS = {
     "gpt2": GPT2 | {"vocab_size": 512, "n_positions": SEQUENCE, "n_embd": 128, "n_layer": 3, "n_head": 2},
-    "llama": LLAMA | {"vocab_size": 512, "max_position_embeddings": SEQUENCE, "hidden_size": 128, "intermediate_size": 352,
-                      "num_hidden_layers": 3, "num_attention_heads": 2, "num_key_value_heads": 1,
-                      "tie_word_embeddings": False},
+    "llama": LLAMA | {"vocab_size": 512, "max_position_embeddings": SEQUENCE, "hidden_size": 128,
+                      "intermediate_size": 352, "num_hidden_layers": 3, "num_attention_heads": 2,
+                      "num_key_value_heads": 1, "tie_word_embeddings": False},
 }
 APART = ["--coalescing", "never", "--recompute", "off"]
 PLANS = {
@@ -174,7 +174,8 @@ def run_plans(options):
         outcome.show(f"losses {precision.split('-')[0]}: {name}")
     if ranks_seen:
         verdict = "FAILED: " + "; ".join(wrong[:3]) if wrong else "ok"
-        table.row("arenas of the ranks of these runs", "2 %", f"{100 * arenas[0]:.2f} %", f"{verdict}; {ranks_seen} ranks")
+        table.row("arenas of the ranks of these runs", "2 %", f"{100 * arenas[0]:.2f} %",
+                  f"{verdict}; {ranks_seen} ranks")
     else:
         table.row("arenas of the ranks of these runs", "2 %", "-", "not measured: no run came to its end")
     return 0
@@ -183,7 +184,7 @@ def run_plans(options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=["plans", "run"])
-    parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of shardscope-plan and shardscope-train")
+    parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of the two programs")
     parser.add_argument("--plans", type=pathlib.Path, required=True)
     parser.add_argument("--cpu", action="store_true", help="plans for CPU cores, float32 only")
     parser.add_argument("--report", type=pathlib.Path, help="folder of the runs")

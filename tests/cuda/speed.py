@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Memory and speed of GPT-2 of three sizes on one GPU: what the plan predicts, what is measured, and PyTorch on the same card.
+"""Memory and speed of GPT-2 of three sizes on one GPU: predicted by the plan, measured, and PyTorch on the same card.
 
     speed.py plans --bin BIN --plans DIR [--cpu]       writes the plans and what a token costs by the graph
-    speed.py start --plans DIR --report DIR            starts PyTorch, which compiles while other parts run; ends at once
+    speed.py start --plans DIR --report DIR            starts PyTorch, which compiles while other parts run
     speed.py run --bin BIN --plans DIR --report DIR    measures; prints rows of check.sh's table
 
-One GPU trains 1,024 tokens a sample in bf16-adam (bf16 weights and gradients, float32 masters and moments). Plans are made again
-with the rates and the context that `shardscope-train measure` found, where it did. A run is stopped after its last measured step,
-before it would write a checkpoint. Utilisation counts three times the forward FLOPs of the graph (6 per weight and token, and
-attention) over the card's dense peak. Reaching PyTorch and 45 % at 1.5B are goals: missing them is told and is no failure.
+One GPU trains 1,024 tokens a sample in bf16-adam (bf16 weights and gradients, float32 masters and moments). Plans are
+made again with the rates and the context that `shardscope-train measure` found, where it did. A run is stopped after
+its last measured step, before it would write a checkpoint. Utilisation counts three times the forward FLOPs of the
+graph (6 per weight and token, and attention) over the card's dense peak. Reaching PyTorch and 45 % at 1.5B are goals:
+missing them is told and is no failure.
 """
 import argparse
 import json
@@ -72,8 +73,8 @@ def write_plans(options):
             inspected = json.loads(finish([run([options.bin / "shardscope-plan", "inspect", str(graph), "--sequence",
                                                 str(sequence), "--json"])])[0])
             forward = sum(operator["flops_forward"] for operator in inspected["operators"])
-            facts[name] = {"title": title, "batch": batch, "lane": lane, "parameters": inspected["parameters"]["unique"],
-                           "flops_per_token": 3 * forward / sequence}
+            facts[name] = {"title": title, "batch": batch, "lane": lane, "flops_per_token": 3 * forward / sequence,
+                           "parameters": inspected["parameters"]["unique"]}
     (options.plans / "networks.json").write_text(json.dumps(facts, indent=1) + "\n")
     return 0
 
@@ -82,14 +83,15 @@ def start_torch(options):
     """Leaves PyTorch running, detached from this part's time limit; their process numbers on standard output."""
     rendezvous = options.report / "pytorch"
     rendezvous.mkdir(parents=True, exist_ok=True)
-    environment = os.environ | {"TORCHINDUCTOR_COMPILE_THREADS": "4", "OMP_NUM_THREADS": "1" if options.device == "cpu" else "4"}
+    threads = "1" if options.device == "cpu" else "4"
+    environment = os.environ | {"TORCHINDUCTOR_COMPILE_THREADS": threads, "OMP_NUM_THREADS": threads}
     for name, fact in json.loads((options.plans / "networks.json").read_text()).items():
         for suffix in (".ready", ".go", ".json", ".pid"):
             (rendezvous / (name + suffix)).unlink(missing_ok=True)
-        command = [sys.executable, pathlib.Path(__file__).with_name("torch_gpt2.py"), options.plans / f"{name}.plan.json",
-                   "--rendezvous", rendezvous, "--name", name, "--device", options.device, "--lane", fact["lane"],
-                   *(["--steps", "3", "--warm-up", "1"] if options.device == "cpu" else []),
-                   *(["--eager"] if options.eager else [])]
+        plan = options.plans / f"{name}.plan.json"
+        command = [sys.executable, pathlib.Path(__file__).with_name("torch_gpt2.py"), plan, "--rendezvous", rendezvous,
+                   "--name", name, "--device", options.device, "--lane", fact["lane"],
+                   *(["--steps", "3", "--warm-up", "1"] if options.device == "cpu" else [])]
         with open(rendezvous / f"{name}.log", "w") as log:
             process = subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                        env=environment, start_new_session=True)
@@ -200,7 +202,8 @@ def peak_flops(options, precision):
 def show_memory(options, title, plan, events, sampler):
     memory = next(event for event in events if event["type"] == "memory")
     predicted = sum(memory["predicted"]["ledger"].values())
-    table.row(f"{title}: bytes of the arenas", predicted, memory["peak_allocated"], table.within(memory["peak_allocated"], predicted))
+    table.row(f"{title}: bytes of the arenas", predicted, memory["peak_allocated"],
+              table.within(memory["peak_allocated"], predicted))
     reserve = plan["cluster"]["reserve"]
     context = sum(each["bytes"] for each in reserve)
     wanted = predicted + context
@@ -208,13 +211,15 @@ def show_memory(options, title, plan, events, sampler):
     told = f"{wanted}, {context} " + "+".join(sorted({each["source"] for each in reserve}))
     own = memory["allocated"]["ledger"].get("context", 0)
     used = sampler.column(0)
-    outside = f"; {max(used) - sampler.before[0]:.0f} MiB more by nvidia-smi" if used and sampler.before[0] is not None else ""
+    grown = max(used) - sampler.before[0] if used and sampler.before[0] is not None else None  # MiB
+    outside = f"; {grown:.0f} MiB more by nvidia-smi" if grown is not None else ""
     if options.device == "cpu":
-        table.row(what, told, memory["resident"], f"{table.percent(memory['resident'], wanted)}, not judged on CPU cores")
+        off = table.percent(memory["resident"], wanted)
+        table.row(what, told, memory["resident"], f"{off}, not judged on CPU cores")
     elif own > 0:
         table.row(what, told, f"{memory['resident']}, {own}", table.within(memory["resident"], wanted) + outside)
-    elif outside:
-        grown = int((max(used) - sampler.before[0]) * (1 << 20))
+    elif grown is not None:
+        grown = int(grown * (1 << 20))
         table.row(what, told, grown, table.within(grown, wanted) + "; by nvidia-smi, NVML does not tell the run")
     else:
         table.row(what, told, "-", "not measured: neither NVML nor nvidia-smi tells")
@@ -244,26 +249,28 @@ def torch_result(options, name, deadline):
 
 
 def show_network(options, name, fact, deadline):
-    title = fact["title"]
+    title, cpu = fact["title"], options.device == "cpu"
     path = options.plans / f"{name}.plan.json"
     plan = json.loads(path.read_text())
     datasheet = plan["predicted"]["step_seconds"]
-    predicted = f"{datasheet:.6f} by {'default' if options.device == 'cpu' else 'datasheet'} rates"
+    predicted = f"{datasheet:.6f} by {'default' if cpu else 'datasheet'} rates"
     if options.cluster and options.cluster.exists():
         try:
             graph = options.plans / name if (options.plans / name).is_dir() else name
             again = options.report / f"{name}.measured.plan.json"
-            plan = solve(options, graph, again, ["--cluster", options.cluster, *choices(fact["batch"], options.device == "cpu")])
+            plan = solve(options, graph, again, ["--cluster", options.cluster, *choices(fact["batch"], cpu)])
             path, predicted = again, f"{plan['predicted']['step_seconds']:.6f} by measured, {predicted}"
         except (OSError, RuntimeError) as error:
             predicted += f"; no plan with measured rates: {table.reason(error)}"
     tokens = plan["training"]["global_batch"] * plan["training"]["sequence"]
     sampler = Sampler(options.report / f"{name}.nvidia-smi.csv")
     try:
-        events = train_and_stop(options, path, options.report / name, options.steps, max(5, deadline - time.monotonic()))
+        left = max(5, deadline - time.monotonic())
+        events = train_and_stop(options, path, options.report / name, options.steps, left)
     except RuntimeError as error:
         late = time.monotonic() >= deadline - 1
-        table.row(f"{title}: training", f"{options.steps} steps", "-", ("not measured: " if late else "FAILED: ") + str(error))
+        table.row(f"{title}: training", f"{options.steps} steps", "-",
+                  ("not measured: " if late else "FAILED: ") + str(error))
         return
     finally:
         sampler.stop()
@@ -271,16 +278,15 @@ def show_network(options, name, fact, deadline):
     show_memory(options, title, plan, events, sampler)
     show_sampled(title, sampler)
     step = {event["step"]: event for event in events if event["type"] == "step"}
-    times = [step[i]["t"] - step[i - 1]["t"] for i in range(WARM_UP + 1, options.steps + 1)] if options.steps > WARM_UP else \
-        [step[i]["step_seconds"] for i in step]
-    seconds = statistics.median(times)
-    expected = plan["predicted"]["step_seconds"]
-    table.row(f"{title}: seconds of a step", predicted, f"{seconds:.6f}", f"measured {table.percent(seconds, expected)} off the plan")
+    # From line to line, so that nothing between steps is left out.
+    seconds = statistics.median(step[i]["t"] - step[i - 1]["t"] for i in range(WARM_UP + 1, options.steps + 1))
+    off = table.percent(seconds, plan["predicted"]["step_seconds"])
+    table.row(f"{title}: seconds of a step", predicted, f"{seconds:.6f}", f"measured {off} off the plan")
     theirs, reason = torch_result(options, name, deadline)
     if theirs:
         ratio = theirs["median"] / seconds
-        verdict = f"{ratio:.3f} times PyTorch" + ("" if ratio >= 1 else ", below the goal") + \
-            f"; {theirs['version']}, {theirs['how']}, batch {fact['batch']}"
+        verdict = f"{ratio:.3f} times PyTorch" + ("" if ratio >= 1 else ", below the goal")
+        verdict += f"; {theirs['version']}, {theirs['how']}, batch {fact['batch']}"
         if theirs["peak_bytes"]:
             verdict += f", peak {theirs['peak_bytes']} bytes"
         wanted = f"goal {tokens / theirs['median']:.0f} of PyTorch"
@@ -291,14 +297,15 @@ def show_network(options, name, fact, deadline):
     rate = fact["flops_per_token"] * tokens
     goal = f"goal {100 * GOALS[name]:.0f} %" if name in GOALS else "-"
     if not peak:
-        table.row(f"{title}: model-FLOPs utilisation", goal, f"{rate / seconds / 1e12:.4g} TFLOP/s", "no peak is known of this device")
+        table.row(f"{title}: model-FLOPs utilisation", goal, f"{rate / seconds / 1e12:.4g} TFLOP/s",
+                  "no peak is known of this device")
         return
     ours = rate / seconds / peak
-    verdict = f"{rate / seconds / 1e12:.1f} of {peak / 1e12:.1f} TFLOP/s" + \
-        (", below the goal" if name in GOALS and ours < GOALS[name] else "")
+    verdict = f"{rate / seconds / 1e12:.1f} of {peak / 1e12:.1f} TFLOP/s"
+    verdict += ", below the goal" if ours < GOALS.get(name, 0) else ""
     if theirs:
         verdict += f"; PyTorch {100 * rate / theirs['median'] / peak:.1f} %"
-    table.row(f"{title}: model-FLOPs utilisation", goal, f"{100 * ours:.1f} %", f"{verdict}; loss {step[1]['loss']:.4f} -> {step[options.steps]['loss']:.4f}")
+    table.row(f"{title}: model-FLOPs utilisation", goal, f"{100 * ours:.1f} %", verdict)
 
 
 def measure(options):
@@ -317,7 +324,7 @@ def measure(options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=["plans", "start", "run"])
-    parser.add_argument("--bin", type=pathlib.Path, help="folder of shardscope-plan and shardscope-train")
+    parser.add_argument("--bin", type=pathlib.Path, help="folder of the two programs")
     parser.add_argument("--plans", type=pathlib.Path, required=True)
     parser.add_argument("--cpu", action="store_true", help="plans for rehearsing on CPU cores")
     parser.add_argument("--report", type=pathlib.Path)
@@ -325,7 +332,6 @@ def main():
     parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--seconds", type=float, default=200)
-    parser.add_argument("--eager", action="store_true", help="PyTorch without compiling")
     options = parser.parse_args()
     if options.bin:  # PyTorch is to find its own
         table.use_carried_libraries()

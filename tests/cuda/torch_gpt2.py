@@ -4,11 +4,11 @@
 
     torch_gpt2.py PLAN --rendezvous DIR --name gpt2-xl [--device cuda] [--lane big]
 
-Weights, gradients and moments in float32 under bf16 autocast (float32 throughout where the plan is), loss in float32. Compiling
-takes minutes and no GPU, so it is done ahead: the program compiles, trains a few steps, gives activations back, writes
-DIR/NAME.ready and waits for DIR/NAME.go; then it trains and writes DIR/NAME.json: seconds of every step, peak bytes, loss. What
-goes wrong is in that file too, as "failed". Programs in one lane compile one after the other: together, their activations
-would not fit.
+Weights, gradients and moments in float32 under bf16 autocast (float32 throughout where the plan is), loss in float32.
+Compiling takes minutes and little of the GPU, so it is done ahead: the program compiles, trains a few steps, gives
+activations back, writes DIR/NAME.ready and waits for DIR/NAME.go; then it trains and writes DIR/NAME.json: seconds of
+every step, peak bytes, loss. What goes wrong is in that file too, as "failed". Programs in one lane compile one after
+the other: together, their activations would not fit.
 """
 import argparse
 import fcntl
@@ -176,8 +176,9 @@ def work(options, write):
         torch.cuda.reset_peak_memory_stats()
     seconds, losses = trainer.measure(options.steps)
     how += ["bf16 autocast" if trainer.autocast else "float32", "fused attention and AdamW"]
-    write({"version": torch.__version__, "how": ", ".join(how), "seconds": seconds, "median": statistics.median(seconds),
-           "losses": losses, "peak_bytes": torch.cuda.max_memory_allocated() if options.device == "cuda" else None})
+    peak = torch.cuda.max_memory_allocated() if options.device == "cuda" else None
+    write({"version": torch.__version__, "how": ", ".join(how), "seconds": seconds, "losses": losses,
+           "peak_bytes": peak, "median": statistics.median(seconds)})
     return 0
 
 
@@ -204,7 +205,8 @@ def main():
         return work(options, write)
     except Exception as error:
         traceback.print_exc()
-        write({"failed": f"{type(error).__name__}: {str(error).strip().splitlines()[0][:200] if str(error).strip() else ''}"})
+        said = (str(error).strip().splitlines() or [""])[0]
+        write({"failed": f"{type(error).__name__}: {said[:200]}"})
         return 1
 
 
