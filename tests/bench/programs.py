@@ -44,9 +44,14 @@ def make_plan(programs, folder, name, config, options):
     return plan, json.loads(plan.read_text())
 
 
-def train(programs, plan, folder, steps):
-    """Telemetry of a run on builtin:addition, one BLAS thread a rank."""
+def start_training(programs, plan, folder, steps, options=()):
+    """A run on builtin:addition, one BLAS thread a rank."""
     command = [programs / "shardscope-train", "run", plan, "--data", "builtin:addition", "--steps", str(steps),
-               "--run-dir", folder]
-    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    return [json.loads(line) for line in finish([run(command, environment)])[0].splitlines()]
+               "--run-dir", folder, *map(str, options)]
+    return run(command, os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"})
+
+
+def train(programs, plan, folder, steps, options=()):
+    """Telemetry of such a run."""
+    output = finish([start_training(programs, plan, folder, steps, options)])[0]
+    return [json.loads(line) for line in output.splitlines()]
