@@ -28,6 +28,13 @@ std::size_t characterBytes(std::string_view text) {
     return wrong ? 0 : bytes;
 }
 
+/// The bytes before `end`, without half a character at its end.
+std::size_t characterEnd(std::string_view text, std::size_t end) {
+    while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80)
+        --end;
+    return end;
+}
+
 } // namespace
 
 bool isUtf8(std::string_view text) {
@@ -48,6 +55,21 @@ std::string toUtf8(std::string_view text) {
         text.remove_prefix(bytes == 0 ? 1 : bytes);
     }
     return valid;
+}
+
+std::string shortened(std::string_view text, std::size_t bytes) {
+    if (text.size() <= bytes)
+        return std::string(text);
+    return std::string(text.substr(0, characterEnd(text, bytes))) + "...";
+}
+
+std::string withoutMiddle(std::string_view message) {
+    constexpr std::size_t kHead = 400;
+    constexpr std::size_t kTail = 200;
+    if (message.size() <= kHead + kTail)
+        return std::string(message);
+    return std::string(message.substr(0, characterEnd(message, kHead))) + " ... " +
+           std::string(message.substr(characterEnd(message, message.size() - kTail)));
 }
 
 } // namespace shardscope::contract
