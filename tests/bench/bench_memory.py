@@ -9,11 +9,12 @@
 Red zones between buffers and allocations in later steps: SHARDSCOPE_LARGE=1 tst_memory.
 """
 import argparse
+import json
 import pathlib
 import sys
 import tempfile
 
-from programs import GPT2_SMALL, make_plan, train
+from programs import GPT2_SMALL, make_plan, start_training
 
 MIB = 1 << 20
 PLANS = {
@@ -30,10 +31,26 @@ PLANS = {
 }
 
 
+def memory_of(programs, plan, folder):
+    """Memory events of both ranks, which come after the first step; the run ends after the second."""
+    process = start_training(programs, plan, folder, 1000)
+    memory = []
+    for line in process.stdout:
+        event = json.loads(line)
+        if event["type"] == "memory":
+            memory.append(event)
+        if len(memory) == 2 and event["type"] == "step" and event["step"] >= 2:
+            break
+    process.kill()
+    process.communicate()
+    if len(memory) < 2:
+        raise RuntimeError(f"{plan}: the run ended before its second step")
+    return memory
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of shardscope-plan and shardscope-train")
-    parser.add_argument("--steps", type=int, default=3)
     options = parser.parse_args()
     programs = options.bin.resolve()
     common = ["--cluster", "local-cpu", "--devices", 2, "--sequence", 256, "--batch", 1]
@@ -45,8 +62,7 @@ def main():
             if pins is None:
                 pins = ["--memory", f"{int(fastest * 0.8)}B"]
             path, plan = make_plan(programs, folder, "gpt2", GPT2_SMALL, common + pins)
-            events = train(programs, path, folder / f"run-{index}", options.steps)
-            memory = [event for event in events if event["type"] == "memory"]
+            memory = memory_of(programs, path, folder / f"run-{index}")
             predicted = sum(memory[0]["predicted"]["ledger"].values())
             if name == "planned, fastest":
                 fastest = plan["predicted"]["peak_bytes"]
