@@ -46,6 +46,7 @@ int show(const ClusterOptions& options) {
     const auto cluster = openCluster(options.cluster, options.devices);
     if (!cluster)
         return report(cluster.error(), options.json);
+    warn(cluster->warnings);
     const std::string text =
         contract::toJson(*cluster).dump(2, ' ', false, contract::OrderedJson::error_handler_t::replace);
     if (!options.exportTo.empty()) {
