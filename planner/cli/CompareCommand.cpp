@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "planner/cli/Commands.h"
 #include "planner/cli/PlanFile.h"
+#include "planner/cli/Print.h"
 #include "planner/cli/RequestOptions.h"
 #include "runtime/contract/Bytes.h"
 #include "runtime/contract/Json.h"
@@ -68,30 +69,27 @@ int runCompare(const CompareOptions& options) {
         contract::OrderedJson list = contract::OrderedJson::array();
         for (const Baseline& row : rows)
             list.push_back(rowJson(row, full->samplesPerSecond));
-        fmt::print("{}\n", contract::OrderedJson{{"graph", request->graph->name},
-                                                 {"cluster", request->cluster.name},
-                                                 {"limit_bytes", *limit},
-                                                 {"rows", list}}
-                               .dump(2));
+        printJson(contract::OrderedJson{{"graph", request->graph->name},
+                                        {"cluster", request->cluster.name},
+                                        {"limit_bytes", *limit},
+                                        {"rows", list}});
         return full->feasible ? 0 : contract::exitCode(contract::ErrorKind::Infeasible);
     }
-    fmt::print("{} on {}, limit {}: each at its own best batch and recomputation, priced by the same cost model\n",
-               request->graph->title, request->cluster.title, contract::describeBytes(*limit));
-    fmt::print("{:<20} {:>12} {:>12} {:>7} {:>11} {:>12} {:>14}\n", "policy", "samples/s", "step", "batch",
-               "recomputed", "peak", "full is faster");
+    print("{} on {}, limit {}: each at its own best batch and recomputation, priced by the same cost model\n",
+          request->graph->title, request->cluster.title, contract::describeBytes(*limit));
+    print("{:<20} {:>12} {:>12} {:>7} {:>11} {:>12} {:>14}\n", "policy", "samples/s", "step", "batch", "recomputed",
+          "peak", "full is faster");
     for (const Baseline& row : rows) {
         if (!row.feasible) {
-            fmt::print("{:<20} does not fit; at least {}\n", row.name,
-                       contract::describeBytes(row.smallestFeasibleBytes));
+            print("{:<20} does not fit; at least {}\n", row.name, contract::describeBytes(row.smallestFeasibleBytes));
             continue;
         }
-        fmt::print("{:<20} {:>12.3f} {:>12} {:>7} {:>11} {:>12} {:>14}\n", row.name, row.samplesPerSecond,
-                   durationText(row.stepSeconds), row.microBatch,
-                   fmt::format("{}/{}", recomputedBlocks(*row.plan), request->graph->blockCount()),
-                   contract::describeBytes(row.peakBytes),
-                   row.plan == full
-                       ? "-"
-                       : fmt::format("{:.1f} %", (full->samplesPerSecond / row.samplesPerSecond - 1) * 100));
+        print("{:<20} {:>12.3f} {:>12} {:>7} {:>11} {:>12} {:>14}\n", row.name, row.samplesPerSecond,
+              durationText(row.stepSeconds), row.microBatch,
+              fmt::format("{}/{}", recomputedBlocks(*row.plan), request->graph->blockCount()),
+              contract::describeBytes(row.peakBytes),
+              row.plan == full ? "-"
+                               : fmt::format("{:.1f} %", (full->samplesPerSecond / row.samplesPerSecond - 1) * 100));
     }
     return full->feasible ? 0 : contract::exitCode(contract::ErrorKind::Infeasible);
 }
@@ -102,8 +100,7 @@ void addCompare(CLI::App& app, int& exitCode) {
     const auto options = std::make_shared<CompareOptions>();
     CLI::App* command =
         app.add_subcommand("compare", "DDP, ZeRO-2, FSDP, HSDP, OSDP and the full search under the same limit");
-    command->add_option("GRAPH", options->graph, "a Hugging Face folder, its config.json, or a bundled name")
-        ->required();
+    command->add_option("GRAPH", options->graph, kGraphHelp)->required();
     command->add_option("--memory", options->memory, "limit of one device, for example 16GiB (default: all of it)");
     options->addTo(*command);
     command->callback([options, &exitCode] { exitCode = runCompare(*options); });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "planner/cli/Commands.h"
 #include "planner/cli/PlanFile.h"
+#include "planner/cli/Print.h"
 #include "planner/cli/RequestOptions.h"
 #include "planner/timeline/PlanDiff.h"
 #include "runtime/contract/Bytes.h"
@@ -123,35 +124,34 @@ void printOperators(const PlanDiff& diff) {
             ++known->count;
         }
     }
-    fmt::print("\n{} of {} operators differ\n", diff.differingOperators(), diff.operators.size());
+    print("\n{} of {} operators differ\n", diff.differingOperators(), diff.operators.size());
     for (const Row& row : rows) {
         const std::string where = row.count > 1 ? fmt::format("   {} blocks up to {}", row.count, row.last) : "";
-        fmt::print("  {:<28} {}{}\n", row.count > 1 ? row.name : row.first, row.change, where);
+        print("  {:<28} {}{}\n", row.count > 1 ? row.name : row.first, row.change, where);
     }
 }
 
 void printDiff(const DiffOptions& options, const OpenedPlan& a, const OpenedPlan& b, const PlanDiff& diff) {
     const auto describe = [](const char* letter, const std::string& path, const OpenedPlan& opened,
                              const PlanSide& side) {
-        fmt::print("{}: {}: {} on {}, global batch {}, step {}, {:.2f} samples/s, peak {}\n", letter, path,
-                   opened.plan.graph.name, opened.plan.cluster.title, side.globalBatch,
-                   durationText(toSeconds(side.time.total())),
-                   static_cast<double>(side.globalBatch) / toSeconds(side.time.total()),
-                   contract::describeBytes(side.peakBytes));
+        print("{}: {}: {} on {}, global batch {}, step {}, {:.2f} samples/s, peak {}\n", letter, path,
+              opened.plan.graph.name, opened.plan.cluster.title, side.globalBatch,
+              durationText(toSeconds(side.time.total())),
+              static_cast<double>(side.globalBatch) / toSeconds(side.time.total()),
+              contract::describeBytes(side.peakBytes));
         // A file may come from other cost formulas than these.
         if (toPicoseconds(opened.plan.predicted.stepSeconds) != side.time.total())
-            fmt::print("   the file itself predicts {}\n", durationText(opened.plan.predicted.stepSeconds));
+            print("   the file itself predicts {}\n", durationText(opened.plan.predicted.stepSeconds));
     };
     describe("A", options.a, a, diff.a);
     describe("B", options.b, b, diff.b);
     const std::array<double, kCauseCount> perSample = perSampleDifference(diff);
     const bool showSamples = !diff.sameBatch();
-    fmt::print("\n{:<18} {:>13} {:>13} {:>13}{}\n", "a step, predicted", "A", "B", "B - A",
-               showSamples ? fmt::format(" {:>18}", "B - A per sample") : "");
+    print("\n{:<18} {:>13} {:>13} {:>13}{}\n", "a step, predicted", "A", "B", "B - A",
+          showSamples ? fmt::format(" {:>18}", "B - A per sample") : "");
     const auto row = [&](std::string_view what, std::int64_t left, std::int64_t right, double sample) {
-        fmt::print("{:<18} {:>13} {:>13} {:>13}{}\n", what, durationText(toSeconds(left)),
-                   durationText(toSeconds(right)), durationText(toSeconds(right - left)),
-                   showSamples ? fmt::format(" {:>18}", durationText(sample)) : "");
+        print("{:<18} {:>13} {:>13} {:>13}{}\n", what, durationText(toSeconds(left)), durationText(toSeconds(right)),
+              durationText(toSeconds(right - left)), showSamples ? fmt::format(" {:>18}", durationText(sample)) : "");
     };
     constexpr std::array<std::string_view, kCauseCount> kWords{"compute",        "recomputation", "exposed gather",
                                                                "exposed reduce", "optimizer",     "fixed cost"};
@@ -167,12 +167,12 @@ void printDiff(const DiffOptions& options, const OpenedPlan& a, const OpenedPlan
         const std::int64_t left = a.plan.predicted.ledger[category];
         const std::int64_t right = b.plan.predicted.ledger[category];
         if (left != right)
-            fmt::print("{:<18} {:>13} {:>13} {:>13}\n", contract::categoryName(category), contract::describeBytes(left),
-                       contract::describeBytes(right),
-                       (right > left ? "+" : "-") + contract::describeBytes(std::abs(right - left)));
+            print("{:<18} {:>13} {:>13} {:>13}\n", contract::categoryName(category), contract::describeBytes(left),
+                  contract::describeBytes(right),
+                  (right > left ? "+" : "-") + contract::describeBytes(std::abs(right - left)));
     }
-    fmt::print("{:<18} {:>13} {:>13} {:>+13}\n", "collectives", diff.a.collectives, diff.b.collectives,
-               diff.b.collectives - diff.a.collectives);
+    print("{:<18} {:>13} {:>13} {:>+13}\n", "collectives", diff.a.collectives, diff.b.collectives,
+          diff.b.collectives - diff.a.collectives);
     printOperators(diff);
 }
 
@@ -187,7 +187,7 @@ int runDiff(const DiffOptions& options) {
     if (!diff)
         return report(diff.error(), options.json);
     if (options.json)
-        fmt::print("{}\n", toJson(options, *a, *b, *diff).dump(2, ' ', false, OrderedJson::error_handler_t::replace));
+        printJson(toJson(options, *a, *b, *diff));
     else
         printDiff(options, *a, *b, *diff);
     return 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "planner/cli/Commands.h"
+#include "planner/cli/Print.h"
 #include "planner/cli/RequestOptions.h"
 #include "runtime/contract/Bytes.h"
 #include "runtime/contract/Json.h"
@@ -45,20 +46,20 @@ int runFrontier(const FrontierOptions& options) {
                                              {"largest_bytes", frontier.largestUsefulBytes},
                                              {"points", list(frontier.points)},
                                              {"breakpoints", list((*planner)->breakpoints(options.searchBudget()))}};
-        fmt::print("{}\n", document.dump(2));
+        printJson(document);
     } else {
-        fmt::print("{:>12} {:>12} {:>14} {:>6} {:>10} {:>10} {:>6} {:>6}\n", "memory", "peak", "samples/s", "batch",
-                   "gap", "replicate", "keep", "shard");
+        print("{:>12} {:>12} {:>14} {:>6} {:>10} {:>10} {:>6} {:>6}\n", "memory", "peak", "samples/s", "batch", "gap",
+              "replicate", "keep", "shard");
         const std::int64_t device = (*planner)->request().cluster.device.memoryBytes;
         bool beyond = false;
         for (const FrontierPoint& point : frontier.points) {
             if (point.memoryBytes > device && !beyond)
-                fmt::print("-- beyond the device, which has {} --\n", contract::describeBytes(device));
+                print("-- beyond the device, which has {} --\n", contract::describeBytes(device));
             beyond = point.memoryBytes > device;
-            fmt::print("{:>12} {:>12} {:>14.3f} {:>6} {:>10.1e} {:>10} {:>6} {:>6}\n",
-                       contract::describeBytes(point.memoryBytes), contract::describeBytes(point.peakBytes),
-                       point.samplesPerSecond, point.microBatch, point.gap, point.counts.replicate, point.counts.keep,
-                       point.counts.shard);
+            print("{:>12} {:>12} {:>14.3f} {:>6} {:>10.1e} {:>10} {:>6} {:>6}\n",
+                  contract::describeBytes(point.memoryBytes), contract::describeBytes(point.peakBytes),
+                  point.samplesPerSecond, point.microBatch, point.gap, point.counts.replicate, point.counts.keep,
+                  point.counts.shard);
         }
     }
     return interruptToken().stop_requested() ? 130 : 0;
@@ -69,8 +70,7 @@ int runFrontier(const FrontierOptions& options) {
 void addFrontier(CLI::App& app, int& exitCode) {
     const auto options = std::make_shared<FrontierOptions>();
     CLI::App* command = app.add_subcommand("frontier", "throughput over memory, from the smallest feasible budget up");
-    command->add_option("GRAPH", options->graph, "a Hugging Face folder, its config.json, or a bundled name")
-        ->required();
+    command->add_option("GRAPH", options->graph, kGraphHelp)->required();
     command->add_option("--points", options->points, "how many budgets")
         ->check(CLI::Range(1, 4096))
         ->capture_default_str();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "planner/cli/Commands.h"
 #include "planner/cli/InspectReport.h"
+#include "planner/cli/Print.h"
 #include "planner/cli/RequestOptions.h"
 #include "planner/graph/PaperFamilies.h"
 #include "planner/readers/GraphFile.h"
@@ -35,6 +36,7 @@ int inspect(const InspectOptions& options) {
     const auto graph = openOrMake(options);
     if (!graph)
         return report(graph.error(), options.json);
+    warn((*graph)->unknownKeys);
     if (!options.exportTo.empty()) {
         if (const auto written = contract::writeFileAtomically(options.exportTo, graphFileText(**graph)); !written)
             return report(written.error(), options.json);
@@ -44,7 +46,10 @@ int inspect(const InspectOptions& options) {
                                                                             : contract::AttentionKernel::Fused);
     if (!shown)
         return report(shown.error(), options.json);
-    fmt::print("{}", options.json ? inspectJson(**shown) : inspectTable(**shown));
+    if (options.json)
+        fmt::print("{}", inspectJson(**shown));
+    else
+        print("{}", inspectTable(**shown));
     return 0;
 }
 
@@ -53,8 +58,7 @@ int inspect(const InspectOptions& options) {
 void addInspect(CLI::App& app, int& exitCode) {
     const auto options = std::make_shared<InspectOptions>();
     CLI::App* command = app.add_subcommand("inspect", "parameters, FLOPs and activations of every operator");
-    command->add_option("GRAPH", options->graph,
-                        "a Hugging Face folder, its config.json, safetensors, ONNX, *.graph.json, or a bundled name");
+    command->add_option("GRAPH", options->graph, kGraphHelp);
     command->add_option("--sequence", options->sequence, "tokens of a sample")->check(positiveCount());
     command->add_option("--attention", options->attention, "fused, or unfused: its scores are kept")
         ->check(CLI::IsMember({"fused", "unfused"}))

@@ -158,7 +158,8 @@ Section sectionOf(const Graph& graph, std::size_t begin, std::size_t end, const 
             note += fmt::format("  {} of {} experts", op.activeExperts, op.experts);
         if (op.attention)
             note += fmt::format(
-                "  attention: {} heads of {}{}{}", op.attention->heads, op.attention->headDim,
+                "  attention: {} head{} of {}{}{}", op.attention->heads, op.attention->heads == 1 ? "" : "s",
+                op.attention->headDim,
                 op.attention->kvHeads == op.attention->heads ? "" : fmt::format(", {} for keys", op.attention->kvHeads),
                 op.attention->keys == graph.sequence ? "" : fmt::format(", {} keys", op.attention->keys));
         const bool again = op.experts > 0 && !experts.insert(expertPattern(op.name) + facts).second;
@@ -180,9 +181,16 @@ Section sectionOf(const Graph& graph, std::size_t begin, std::size_t end, const 
 std::string inspectJson(const Graph& graph) {
     const contract::Preset preset = *contract::findPreset(kPreset);
     const Graph::Parameters parameters = graph.countParameters();
-    OrderedJson operators = OrderedJson::array();
-    for (const Operator& op : graph.operators)
-        operators.push_back(operatorJson(op, preset, graph.attention));
+    // The operators of a network with thousands of experts are too many to hold as values: each is written at once.
+    constexpr std::string_view kPlace = "\n  \"operators\": null";
+    std::string operators;
+    for (const Operator& op : graph.operators) {
+        const std::string entry =
+            operatorJson(op, preset, graph.attention).dump(2, ' ', false, OrderedJson::error_handler_t::replace);
+        operators += operators.empty() ? "\n    " : ",\n    ";
+        for (const char letter : entry)
+            operators.append(letter == '\n' ? "\n    " : std::string_view(&letter, 1));
+    }
     const OrderedJson document{{"name", graph.name},
                                {"title", graph.title},
                                {"family", graph.family},
@@ -195,9 +203,14 @@ std::string inspectJson(const Graph& graph) {
                                  {"duplicated", parameters.duplicated},
                                  {"active", parameters.active}}},
                                {"weights", weightsJson(graph)},
-                               {"operators", std::move(operators)},
+                               {"operators", nullptr},
                                {"warnings", graph.warnings}};
-    return document.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
+    std::string text = document.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
+    constexpr std::size_t kNull = 4;
+    operators.insert(0, "[");
+    operators += "\n  ]";
+    text.replace(text.find(kPlace) + kPlace.size() - kNull, kNull, operators);
+    return text;
 }
 
 std::string inspectTable(const Graph& graph) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "planner/cli/PlanFile.h"
 
+#include "planner/cli/RequestOptions.h"
 #include "planner/readers/Readers.h"
 
 #include <fmt/format.h>
@@ -34,6 +35,8 @@ contract::Result<OpenedPlan> openPlan(const std::string& path, const std::string
     const auto graph = graphOf(*plan, given);
     if (!graph)
         return tl::unexpected(graph.error());
+    if (*graph)
+        warn((*graph)->unknownKeys);
     auto step = planStep(*plan, path, *graph);
     if (!step)
         return tl::unexpected(step.error());

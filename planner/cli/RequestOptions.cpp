@@ -2,6 +2,7 @@
 #include "planner/cli/RequestOptions.h"
 
 #include "planner/cli/Commands.h"
+#include "planner/cli/Print.h"
 #include "planner/cluster/Clusters.h"
 #include "planner/readers/Readers.h"
 #include "runtime/contract/Bytes.h"
@@ -172,6 +173,7 @@ Result<PlanRequest> RequestOptions::request() const {
     const auto graphResult = openGraph(graph, wantedSequence);
     if (!graphResult)
         return tl::unexpected(graphResult.error());
+    warn((*graphResult)->unknownKeys);
     auto attended =
         withAttention(*graphResult, attention == "unfused" ? contract::AttentionKernel::Materialised : givenAttention);
     if (!attended)
@@ -180,6 +182,7 @@ Result<PlanRequest> RequestOptions::request() const {
     const auto clusterResult = openCluster(cluster, devices);
     if (!clusterResult)
         return tl::unexpected(clusterResult.error());
+    warn(clusterResult->warnings);
     request.cluster = *clusterResult;
     request.mode = mode == "paper" ? CostMode::Paper : CostMode::Full;
     if (!precision.empty())
@@ -241,14 +244,22 @@ SearchBudget RequestOptions::searchBudget() const {
 }
 
 void complain(const std::string& text) {
-    std::fputs(("shardscope-plan: " + text + "\n").c_str(), stderr);
+    // One line: a line end in a file's name would begin another message.
+    std::string line;
+    for (const char letter : withoutControls(text))
+        line += letter == '\n' ? "\\x0a" : std::string(1, letter);
+    std::fputs(("shardscope-plan: " + line + "\n").c_str(), stderr);
+}
+
+void warn(const std::vector<std::string>& texts) {
+    for (const std::string& text : texts)
+        complain("warning: " + text);
 }
 
 int report(const contract::Error& error, bool json) {
     complain(error.message);
     if (json)
-        fmt::print("{}\n", contract::OrderedJson{{"error", error.message}}.dump(
-                               2, ' ', false, contract::OrderedJson::error_handler_t::replace));
+        printJson(contract::OrderedJson{{"error", error.message}});
     return contract::exitCode(error.kind);
 }
 

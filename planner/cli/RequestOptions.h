@@ -42,16 +42,22 @@ struct RequestOptions {
     SearchBudget searchBudget() const;
 };
 
+/// What a GRAPH argument may be, for --help.
+inline constexpr const char* kGraphHelp =
+    "a Hugging Face folder, its config.json, safetensors, ONNX, *.graph.json, or a bundled name";
+
 /// Of an option that is a whole number of at least 1.
 CLI::Validator positiveCount();
 
 /// The bytes a --memory text asks for; empty: all of the device. Errors: Usage.
 contract::Result<std::int64_t> memoryLimit(const std::string& text, const PlanRequest& request);
 
-/// Prints the error and returns its exit code. With --json the document {"error": ...} goes to standard output.
 /// A line for people on standard error, which may be closed or full.
 void complain(const std::string& text);
+/// The same for each, with the word "warning".
+void warn(const std::vector<std::string>& texts);
 
+/// Prints the error and returns its exit code. With --json the document {"error": ...} goes to standard output.
 int report(const contract::Error& error, bool json);
 
 } // namespace shardscope::planner::cli

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "planner/cli/Commands.h"
 #include "planner/cli/PlanFile.h"
+#include "planner/cli/Print.h"
 #include "planner/cli/RequestOptions.h"
 #include "planner/timeline/Timeline.h"
 #include "planner/timeline/Trace.h"
@@ -85,8 +86,7 @@ void printWaterfall(const Timeline& timeline) {
         const double share = timeline.stepPicoseconds > 0 ? 100.0 * static_cast<double>(timeline.waterfall[cause]) /
                                                                 static_cast<double>(timeline.stepPicoseconds)
                                                           : 0;
-        fmt::print("  {:<18} {:>12} {:>6.1f} %{}\n", what, durationText(toSeconds(timeline.waterfall[cause])), share,
-                   note);
+        print("  {:<18} {:>12} {:>6.1f} %{}\n", what, durationText(toSeconds(timeline.waterfall[cause])), share, note);
     };
     row("compute", Cause::Compute);
     row("recomputation", Cause::Recomputation);
@@ -101,40 +101,37 @@ void printWaterfall(const Timeline& timeline) {
 void printMemory(const PlannedStep& step, const Timeline& timeline) {
     const MemoryTimeline& memory = timeline.memory;
     const auto size = [](std::int64_t bytes) { return contract::describeBytes(bytes); };
-    fmt::print("\nMemory in use: peak {} at {} ({}); reserved {}, predicted peak {}\n", size(memory.peakBytes),
-               durationText(toSeconds(memory.peakPicoseconds)), describeInstruction(step, memory.peakInstruction),
-               size(memory.reservedBytes), size(step.predictedPeakBytes));
-    fmt::print("  {:<18} {:>12} {:>12}\n", "", "in use", "predicted");
+    print("\nMemory in use: peak {} at {} ({}); reserved {}, predicted peak {}\n", size(memory.peakBytes),
+          durationText(toSeconds(memory.peakPicoseconds)), describeInstruction(step, memory.peakInstruction),
+          size(memory.reservedBytes), size(step.predictedPeakBytes));
+    print("  {:<18} {:>12} {:>12}\n", "", "in use", "predicted");
     const auto row = [&](const char* what, std::int64_t used, std::int64_t predicted) {
-        fmt::print("  {:<18} {:>12} {:>12}\n", what, size(used), size(predicted));
+        print("  {:<18} {:>12} {:>12}\n", what, size(used), size(predicted));
     };
     row("first step", memory.peaks.firstStep, step.predictedPeaks.firstStep);
     row("resumed run", memory.peaks.resume, step.predictedPeaks.resume);
     row("optimizer step", memory.peaks.optimizerStep, step.predictedPeaks.optimizerStep);
     constexpr int kBarWidth = 50;
-    fmt::print("\n");
+    print("\n");
     for (const MemorySample& sample : sampleMemory(memory, timeline.stepPicoseconds, kPrintedWindows)) {
         const std::int64_t bytes = sample.bytes.total();
         const double share =
             memory.reservedBytes > 0 ? static_cast<double>(bytes) / static_cast<double>(memory.reservedBytes) : 0;
-        fmt::print("  {:>12} {:>12}  {}\n", durationText(toSeconds(sample.picoseconds)), size(bytes),
-                   std::string(static_cast<std::size_t>(share * kBarWidth), '#'));
+        print("  {:>12} {:>12}  {}\n", durationText(toSeconds(sample.picoseconds)), size(bytes),
+              std::string(static_cast<std::size_t>(share * kBarWidth), '#'));
     }
 }
 
 void printTimeline(const OpenedPlan& opened, const Timeline& timeline) {
     const PlannedStep& step = opened.step;
-    fmt::print("{} on {}, micro-batch {} x accumulate {}, global batch {}\n", step.request.graph->name,
-               step.request.cluster.title, step.training.microBatch, step.training.accumulate,
-               step.training.globalBatch);
-    fmt::print("Step {} simulated, {} predicted (ratio {:.4f}); {:.2f} samples/s\n",
-               durationText(timeline.stepSeconds()), durationText(step.predictedStepSeconds), ratioOf(step, timeline),
-               timeline.samplesPerSecond());
+    print("{} on {}, micro-batch {} x accumulate {}, global batch {}\n", step.request.graph->name,
+          step.request.cluster.title, step.training.microBatch, step.training.accumulate, step.training.globalBatch);
+    print("Step {} simulated, {} predicted (ratio {:.4f}); {:.2f} samples/s\n", durationText(timeline.stepSeconds()),
+          durationText(step.predictedStepSeconds), ratioOf(step, timeline), timeline.samplesPerSecond());
     printWaterfall(timeline);
-    fmt::print("Compute busy {}, communication {}, of it exposed {}\n",
-               durationText(toSeconds(timeline.computePicoseconds)),
-               durationText(toSeconds(timeline.communicationPicoseconds)),
-               durationText(toSeconds(timeline.exposedPicoseconds)));
+    print("Compute busy {}, communication {}, of it exposed {}\n", durationText(toSeconds(timeline.computePicoseconds)),
+          durationText(toSeconds(timeline.communicationPicoseconds)),
+          durationText(toSeconds(timeline.exposedPicoseconds)));
     printMemory(step, timeline);
 }
 
@@ -151,12 +148,11 @@ int runSimulate(const SimulateOptions& options) {
             return report(written.error(), options.json);
     }
     if (options.json)
-        fmt::print("{}\n", toJson(*opened, *timeline, options.trace)
-                               .dump(2, ' ', false, contract::OrderedJson::error_handler_t::replace));
+        printJson(toJson(*opened, *timeline, options.trace));
     else {
         printTimeline(*opened, *timeline);
         if (!options.trace.empty())
-            fmt::print("\nTrace written to {}; open it in ui.perfetto.dev\n", options.trace);
+            print("\nTrace written to {}; open it in ui.perfetto.dev\n", options.trace);
     }
     return 0;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "planner/cli/Commands.h"
 #include "planner/cli/PlanFile.h"
+#include "planner/cli/Print.h"
 #include "planner/cli/RequestOptions.h"
 #include "planner/search/AbstractProblem.h"
 #include "planner/search/DecisionSpace.h"
@@ -70,37 +71,35 @@ contract::OrderedJson whyJson(const PlanResult& plan, const std::vector<Explaine
 void printCost(const OperatorCost& cost) {
     const std::int64_t state = cost.memory[contract::Category::Parameters] +
                                cost.memory[contract::Category::Gradients] + cost.memory[contract::Category::Optimizer];
-    fmt::print("  holds {:.3f} MiB of state and {:.3f} MiB of activations; computes {} a step\n",
-               static_cast<double>(state) / 0x1p20,
-               static_cast<double>(cost.memory[contract::Category::Activations]) / 0x1p20,
-               durationText(cost.computeSeconds + cost.recomputeSeconds));
+    print("  holds {:.3f} MiB of state and {:.3f} MiB of activations; computes {} a step\n",
+          static_cast<double>(state) / 0x1p20,
+          static_cast<double>(cost.memory[contract::Category::Activations]) / 0x1p20,
+          durationText(cost.computeSeconds + cost.recomputeSeconds));
     const double seconds = cost.gatherSeconds + cost.reduceSeconds;
     if (seconds > 0)
-        fmt::print("  communicates {} a step, of which computation hides {}\n", durationText(seconds),
-                   durationText(std::max(0.0, seconds - cost.exposedSeconds())));
+        print("  communicates {} a step, of which computation hides {}\n", durationText(seconds),
+              durationText(std::max(0.0, seconds - cost.exposedSeconds())));
 }
 
 void printWhy(const PlanResult& plan, const std::vector<Explained>& explained) {
     for (const Explained& entry : explained) {
         const contract::Operator& op = plan.request.graph->operators[static_cast<std::size_t>(entry.planned->op)];
-        fmt::print("{}: {}{}{}{}{}\n", op.name, contract::formatPlacement(entry.planned->placement),
-                   entry.planned->coalesced ? ", coalesced with its block" : "",
-                   entry.planned->recompute ? ", recomputed" : "", entry.planned->pinned ? ", pinned" : "",
-                   op.isTied() ? ", tied to " + op.tiedTo : "");
+        print("{}: {}{}{}{}{}\n", op.name, contract::formatPlacement(entry.planned->placement),
+              entry.planned->coalesced ? ", coalesced with its block" : "",
+              entry.planned->recompute ? ", recomputed" : "", entry.planned->pinned ? ", pinned" : "",
+              op.isTied() ? ", tied to " + op.tiedTo : "");
         printCost(entry.planned->cost);
         for (const Reason& reason : entry.reasons) {
-            fmt::print("  as {:<16} {:>+12.3f} MiB of state, {:>12} a step\n",
-                       contract::formatPlacement(reason.alternative),
-                       static_cast<double>(reason.stateDeltaBytes) / 0x1p20,
-                       (reason.stepDeltaSeconds > 0 ? "+" : "") + durationText(reason.stepDeltaSeconds));
+            print("  as {:<16} {:>+12.3f} MiB of state, {:>12} a step\n", contract::formatPlacement(reason.alternative),
+                  static_cast<double>(reason.stateDeltaBytes) / 0x1p20,
+                  (reason.stepDeltaSeconds > 0 ? "+" : "") + durationText(reason.stepDeltaSeconds));
         }
         if (entry.planned->coalesced && !entry.reasons.empty())
-            fmt::print("  (alone: an operator that leaves its block's collective pays for one of its own)\n");
+            print("  (alone: an operator that leaves its block's collective pays for one of its own)\n");
         for (const Reason& reason : entry.reasons) {
             if (reason.flipBytes)
-                fmt::print("  with more memory it first changes at {}, to {}\n",
-                           contract::describeBytes(*reason.flipBytes),
-                           contract::formatPlacement(*reason.flipPlacement));
+                print("  with more memory it first changes at {}, to {}\n", contract::describeBytes(*reason.flipBytes),
+                      contract::formatPlacement(*reason.flipPlacement));
         }
     }
 }
@@ -181,69 +180,68 @@ double bestSimulated(const std::vector<Finalist>& finalists) {
 void printPlan(const PlanResult& plan, const Extras& extras) {
     const auto size = [](std::int64_t bytes) { return contract::describeBytes(bytes); };
     const Graph& graph = *plan.request.graph;
-    fmt::print("{} on {}, {}, sequence {}\n", graph.title, plan.request.cluster.title, plan.request.precision,
-               graph.sequence);
+    print("{} on {}, {}, sequence {}\n", graph.title, plan.request.cluster.title, plan.request.precision,
+          graph.sequence);
     for (const std::string& note : plan.notes)
-        fmt::print("note: {}\n", note);
+        print("note: {}\n", note);
     if (!plan.feasible) {
         // Rounded up, so that the size printed is one that works.
         const auto roundedUp =
             fmt::format("{:.3f} GiB", std::ceil(static_cast<double>(plan.smallestFeasibleBytes) / 0x1p30 * 1e3) / 1e3);
-        fmt::print("Does not fit {}: at least {} a device are needed; what binds: {}.\n", size(plan.limitBytes),
-                   roundedUp, plan.binding);
+        print("Does not fit {}: at least {} a device are needed; what binds: {}.\n", size(plan.limitBytes), roundedUp,
+              plan.binding);
         if (extras.remedies.empty())
-            fmt::print("No single change and no pair of changes that is known fits.\n");
+            print("No single change and no pair of changes that is known fits.\n");
         std::size_t width = 0;
         for (const Remedy& remedy : extras.remedies)
             width = std::max(width, remedy.change.size());
         for (const Remedy& remedy : extras.remedies)
-            fmt::print("  {:<{}}   peak {:>12} {:>12.2f} samples/s {:>10.0f} tokens/s{}\n", remedy.change, width,
-                       size(remedy.peakBytes), remedy.samplesPerSecond,
-                       remedy.samplesPerSecond * static_cast<double>(remedy.request.graph->sequence),
-                       remedy.changesNumerics ? "   changes numerics" : "");
+            print("  {:<{}}   peak {:>12} {:>12.2f} samples/s {:>10.0f} tokens/s{}\n", remedy.change, width,
+                  size(remedy.peakBytes), remedy.samplesPerSecond,
+                  remedy.samplesPerSecond * static_cast<double>(remedy.request.graph->sequence),
+                  remedy.changesNumerics ? "   changes numerics" : "");
         return;
     }
     if (plan.request.cluster.isCpu && plan.limitBytes == plan.request.cluster.device.memoryBytes)
-        fmt::print("note: the limit is a share of the memory that is free now; --memory fixes it\n");
-    fmt::print("Fits {}: peak {}, {} spare\n", size(plan.limitBytes), size(plan.peakBytes),
-               size(plan.limitBytes - plan.peakBytes));
+        print("note: the limit is a share of the memory that is free now; --memory fixes it\n");
+    print("Fits {}: peak {}, {} spare\n", size(plan.limitBytes), size(plan.peakBytes),
+          size(plan.limitBytes - plan.peakBytes));
     const std::int64_t card = plan.request.cluster.device.memoryBytes;
     if (plan.peakBytes > card)
-        fmt::print("Beyond the device: it has {}\n", size(card));
-    fmt::print("{:.2f} samples/s, {:.0f} tokens/s, step {}, model FLOPs utilisation {:.1f} %\n", plan.samplesPerSecond,
-               plan.tokensPerSecond, secondsText(plan.stepSeconds), plan.modelFlopsUtilization * 100);
-    fmt::print("micro-batch {} x accumulate {} x {} devices = global batch {}\n", plan.training.microBatch,
-               plan.training.accumulate, plan.request.cluster.devices(), plan.training.globalBatch);
-    fmt::print("{} replicated, {} kept, {} sharded ({} of them split); {} coalesced with their block\n",
-               plan.counts.replicate, plan.counts.keep, plan.counts.shard, plan.counts.split, plan.counts.coalesced);
-    fmt::print("{} of {} blocks recomputed\n", recomputedBlocks(plan), graph.blockCount());
+        print("Beyond the device: it has {}\n", size(card));
+    print("{:.2f} samples/s, {:.0f} tokens/s, step {}, model FLOPs utilisation {:.1f} %\n", plan.samplesPerSecond,
+          plan.tokensPerSecond, secondsText(plan.stepSeconds), plan.modelFlopsUtilization * 100);
+    print("micro-batch {} x accumulate {} x {} devices = global batch {}\n", plan.training.microBatch,
+          plan.training.accumulate, plan.request.cluster.devices(), plan.training.globalBatch);
+    print("{} replicated, {} kept, {} sharded ({} of them split); {} coalesced with their block\n",
+          plan.counts.replicate, plan.counts.keep, plan.counts.shard, plan.counts.split, plan.counts.coalesced);
+    print("{} of {} blocks recomputed\n", recomputedBlocks(plan), graph.blockCount());
     for (int i = 0; i < contract::kCategoryCount; ++i) {
         const auto category = static_cast<contract::Category>(i);
         if (plan.ledger[category] > 0)
-            fmt::print("  {:<20} {:>12}\n", contract::categoryName(category), size(plan.ledger[category]));
+            print("  {:<20} {:>12}\n", contract::categoryName(category), size(plan.ledger[category]));
     }
     if (extras.withMore)
-        fmt::print("With one more GiB a device: {:.2f} samples/s ({:+.2f} %), batch {}, step {}\n",
-                   extras.withMore->samplesPerSecond,
-                   (extras.withMore->samplesPerSecond / plan.samplesPerSecond - 1) * 100,
-                   extras.withMore->training.microBatch, secondsText(extras.withMore->stepSeconds));
+        print("With one more GiB a device: {:.2f} samples/s ({:+.2f} %), batch {}, step {}\n",
+              extras.withMore->samplesPerSecond, (extras.withMore->samplesPerSecond / plan.samplesPerSecond - 1) * 100,
+              extras.withMore->training.microBatch, secondsText(extras.withMore->stepSeconds));
     for (const Finalist& finalist : extras.finalists) {
         if (finalist.what == "best")
-            fmt::print("Played out on two streams a step takes {}\n", secondsText(finalist.simulatedStepSeconds));
+            print("Played out on two streams a step takes {}\n", secondsText(finalist.simulatedStepSeconds));
     }
     if (!extras.finalists.empty() && extras.finalists.front().what != "best")
-        fmt::print("note: played out, {} is {:.2f} % faster than the plan that is best where costs simply add up; to "
-                   "have it, add --batch {}\n",
-                   extras.finalists.front().what,
-                   (extras.finalists.front().simulatedSamplesPerSecond / bestSimulated(extras.finalists) - 1) * 100,
-                   extras.finalists.front().plan->training.microBatch);
+        print("note: played out, {} is {:.2f} % faster than the plan that is best where costs simply add up; to "
+              "have it, add --batch {}\n",
+              extras.finalists.front().what,
+              (extras.finalists.front().simulatedSamplesPerSecond / bestSimulated(extras.finalists) - 1) * 100,
+              extras.finalists.front().plan->training.microBatch);
     printWhy(plan, extras.explained);
     if (plan.certificate.provenOptimal)
-        fmt::print("Best plan, proven for this cost model ({} {}, {:.2f} ms)\n", plan.certificate.thresholds,
-                   plan.certificate.thresholds == 1 ? "threshold" : "thresholds", plan.solveMilliseconds);
+        print("Best plan, proven for this cost model ({} {}, {:.2f} ms)\n", plan.certificate.thresholds,
+              plan.certificate.thresholds == 1 ? "threshold" : "thresholds", plan.solveMilliseconds);
     else
-        fmt::print("At most {:.4f} % from the best (stopped by {}, {:.2f} ms)\n", plan.certificate.gap * 100,
-                   plan.certificate.stoppedBy, plan.solveMilliseconds);
+        print("At most {:.4f} % from the best (stopped by {}, {:.2f} ms)\n", plan.certificate.gap * 100,
+              plan.certificate.stoppedBy, plan.solveMilliseconds);
 }
 
 contract::Result<std::vector<Explained>> explain(const Planner& planner, const PlanResult& plan,
@@ -296,7 +294,7 @@ int solveGraph(const SolveOptions& options) {
         complain(options.output + " is not written, since there is no plan");
     }
     if (options.json)
-        fmt::print("{}\n", planJson(*plan, extras).dump(2));
+        printJson(planJson(*plan, extras));
     else
         printPlan(*plan, extras);
     if (plan->cancelled)
@@ -320,7 +318,7 @@ int solveProblem(const SolveOptions& options) {
     if (!answer)
         return report(answer.error(), options.json);
     // An abstract answer is data for programs: it is JSON with or without --json.
-    fmt::print("{}\n", toJson(*answer).dump(2));
+    printJson(toJson(*answer));
     if (interruptToken().stop_requested())
         return 130;
     return answer->feasible ? 0 : contract::exitCode(contract::ErrorKind::Infeasible);
@@ -331,8 +329,7 @@ int solveProblem(const SolveOptions& options) {
 void addSolve(CLI::App& app, int& exitCode) {
     const auto options = std::make_shared<SolveOptions>();
     CLI::App* command = app.add_subcommand("solve", "the fastest plan under a memory limit, with its certificate");
-    CLI::Option* graph =
-        command->add_option("GRAPH", options->graph, "a Hugging Face folder, its config.json, or a bundled name");
+    CLI::Option* graph = command->add_option("GRAPH", options->graph, kGraphHelp);
     CLI::Option* problem =
         command->add_option("--problem", options->problem, "an abstract problem file instead of a graph");
     graph->excludes(problem);

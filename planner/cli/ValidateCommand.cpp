@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "planner/cli/Commands.h"
+#include "planner/cli/Print.h"
 #include "planner/cli/RequestOptions.h"
 #include "planner/readers/Readers.h"
 #include "planner/validate/Validation.h"
@@ -55,40 +56,38 @@ contract::OrderedJson tableJson(const ValidationTable& table) {
 }
 
 void printTable(const ValidationTable& table) {
-    fmt::print("{}\n  {}\n", table.name, table.source);
+    print("{}\n  {}\n", table.name, table.source);
     if (!table.rows.empty())
-        fmt::print("  {:<58} {:>14} {:>14} {:<8} {:>8}  {}\n", "", "ours", "theirs", "", "error", "tolerance");
+        print("  {:<58} {:>14} {:>14} {:<8} {:>8}  {}\n", "", "ours", "theirs", "", "error", "tolerance");
     for (const ValidationRow& row : table.rows) {
-        fmt::print("  {:<58} {:>14.10g} {:>14.10g} {:<8} {:>7.2f}%  {}{}\n", row.name, row.ours, row.theirs, row.unit,
-                   row.errorPercent(), row.toleranceText, row.isReproduced() ? "" : "   NOT REPRODUCED");
-        fmt::print("      {}\n", row.convention);
+        print("  {:<58} {:>14.10g} {:>14.10g} {:<8} {:>7.2f}%  {}{}\n", row.name, row.ours, row.theirs, row.unit,
+              row.errorPercent(), row.toleranceText, row.isReproduced() ? "" : "   NOT REPRODUCED");
+        print("      {}\n", row.convention);
         if (row.parts.empty())
             continue;
         std::string parts;
         for (const auto& [name, value] : row.parts)
             parts += fmt::format("{}{} {:.2f}", parts.empty() ? "" : " + ", name, value);
-        fmt::print("      = {}\n", parts);
+        print("      = {}\n", parts);
     }
     for (const NotReproduced& entry : table.notReproduced)
-        fmt::print("  not reproduced: {}\n      {}\n", entry.name, entry.reason);
+        print("  not reproduced: {}\n      {}\n", entry.name, entry.reason);
     for (const std::string& note : table.notes)
-        fmt::print("  note: {}\n", note);
-    fmt::print("\n");
+        print("  note: {}\n", note);
+    print("\n");
 }
 
 void printSummary(const std::vector<ValidationTable>& tables) {
-    fmt::print("{:<46} {:>5} {:>9} {:>9}   {}\n", "Summary", "rows", "mean", "max",
-               "best public estimator, its own set");
+    print("{:<46} {:>5} {:>9} {:>9}   {}\n", "Summary", "rows", "mean", "max", "best public estimator, its own set");
     for (const ValidationTable& table : tables) {
         if (table.rows.empty()) {
-            fmt::print("{:<46} {:>5}   not reproduced\n", table.name, 0);
+            print("{:<46} {:>5}   not reproduced\n", table.name, 0);
             continue;
         }
         const std::string bar =
             table.bar ? fmt::format("mean {:.2f} %, max {:.2f} %", table.bar->meanPercent, table.bar->maxPercent) : "";
-        fmt::print("{:<46} {:>5} {:>7.2f} % {:>7.2f} %  {}{}\n", table.name, table.rows.size(),
-                   table.meanErrorPercent(), table.maxErrorPercent(), bar,
-                   table.isReproduced() ? "" : "   NOT REPRODUCED");
+        print("{:<46} {:>5} {:>7.2f} % {:>7.2f} %  {}{}\n", table.name, table.rows.size(), table.meanErrorPercent(),
+              table.maxErrorPercent(), bar, table.isReproduced() ? "" : "   NOT REPRODUCED");
     }
 }
 
@@ -102,7 +101,7 @@ int runValidate(bool json) {
         contract::OrderedJson list = contract::OrderedJson::array();
         for (const ValidationTable& table : *tables)
             list.push_back(tableJson(table));
-        fmt::print("{}\n", contract::OrderedJson{{"reproduced", reproduced}, {"tables", list}}.dump(2));
+        printJson(contract::OrderedJson{{"reproduced", reproduced}, {"tables", list}});
     } else {
         for (const ValidationTable& table : *tables)
             printTable(table);

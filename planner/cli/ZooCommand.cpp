@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "planner/cli/Commands.h"
+#include "planner/cli/Print.h"
 #include "planner/cluster/Clusters.h"
 #include "planner/readers/Readers.h"
 #include "runtime/contract/Bytes.h"
@@ -30,22 +31,20 @@ void printJson() {
                                 {"gradient", preset.gradientBytes},
                                 {"optimizer", preset.optimizerBytes}}},
                               {"gathered", preset.gatheredBytes}});
-    fmt::print("{}\n",
-               contract::OrderedJson{{"graphs", graphs}, {"clusters", clusters}, {"presets", presetList}}.dump(2));
+    printJson(contract::OrderedJson{{"graphs", graphs}, {"clusters", clusters}, {"presets", presetList}});
 }
 
 void printText() {
-    fmt::print("Graphs\n");
+    print("Graphs\n");
     for (const ZooEntry& entry : bundledGraphs())
-        fmt::print("  {:<26} {}\n", entry.name, entry.title);
-    fmt::print("\nClusters\n");
+        print("  {:<26} {}\n", entry.name, entry.title);
+    print("\nClusters\n");
     for (const ZooEntry& entry : bundledClusters())
-        fmt::print("  {:<26} {}\n", entry.name, entry.title);
-    fmt::print("  {:<26} {}\n", "local", detectLocalCluster().title);
-    fmt::print("\nPrecisions: stored bytes per parameter (weight + gradient + optimizer)\n");
+        print("  {:<26} {}\n", entry.name, entry.title);
+    print("  {:<26} {}\n", "local", detectLocalCluster().title);
+    print("\nPrecisions: stored bytes per parameter (weight + gradient + optimizer)\n");
     for (const contract::Preset& preset : contract::presets())
-        fmt::print("  {:<26} {} + {} + {}\n", preset.name, preset.weightBytes, preset.gradientBytes,
-                   preset.optimizerBytes);
+        print("  {:<26} {} + {} + {}\n", preset.name, preset.weightBytes, preset.gradientBytes, preset.optimizerBytes);
 }
 
 } // namespace

@@ -23,8 +23,9 @@ using contract::Result;
 
 namespace {
 
-constexpr std::int64_t kMaximumFileBytes = 64 << 20;
-constexpr std::size_t kMaximumValues = 1 << 21; // 61 layers of 256 experts are 45,000 operators and 1.3 million values
+constexpr std::int64_t kMaximumFileBytes = 40 << 20;
+// 61 layers of 256 experts are 45,000 operators, 1.3 million values and 33 MiB.
+constexpr std::size_t kMaximumValues = 1'400'000;
 constexpr std::int64_t kMaximumElements = std::int64_t{1} << 50;
 constexpr std::int64_t kMaximumSequence = 1 << 24;
 constexpr std::size_t kMaximumOperators = 1 << 17;

@@ -41,6 +41,30 @@ private slots:
         QVERIFY2(message.contains(word), message.constData());
     }
 
+    void valuesAreBounded() {
+        const auto messageOf = [](const char* text, std::size_t values) {
+            const auto document = parseJson(text, "f.json", values);
+            return document ? std::string("read") : document.error().message;
+        };
+        QCOMPARE(messageOf(R"({"a": [1, 2, {}]})", 5), std::string("read"));
+        QCOMPARE(messageOf(R"({"a": [1, 2, {}]})", 4), std::string("f.json: has more than 4 values"));
+        QCOMPARE(messageOf("[[[[]]]]", 3), std::string("f.json: has more than 3 values"));
+        QCOMPARE(messageOf("0", 0), std::string("f.json: has more than 0 values"));
+    }
+
+    void whatIsReadIsWhatWasWritten() {
+        const char* text =
+            R"({"a":[1,-2,2.5,1e3,true,false,null,"t\u00fcx\n",[],{}],"b":{"c":{"d":[[1],[2,[3]]]},"e":0},)"
+            R"("f":18446744073709551615,"g":-9223372036854775808,"":""})";
+        const auto document = parseJson(text, "f.json");
+        QVERIFY(document);
+        QCOMPARE(*document, Json::parse(text));
+        QVERIFY((*document)["a"][0].is_number_unsigned() && (*document)["a"][1].is_number_integer());
+        QVERIFY((*document)["a"][3].is_number_float());
+        for (const char* scalar : {"1", "null", "\"x\"", "[]", "{}"})
+            QCOMPARE(*parseJson(scalar, "f.json"), Json::parse(scalar));
+    }
+
     void cursorRemembersTheFirstFailureWithItsPath() {
         const Json document = Json::parse(R"({"list": [{"n": -1}, {"n": "x"}]})");
         const JsonCursor root(document, "f.json");
@@ -49,6 +73,55 @@ private slots:
         QVERIFY(root.failed());
         QCOMPARE(root.error().value().message,
                  std::string("f.json: list[0].n is -1; it must be an integer from 0 to 10"));
+    }
+
+    void unknownKeysAreSaidWithTheNearestKnownOne() {
+        const Json document = Json::parse(
+            R"({"name": "x", "nmae": 1, "list": [{"size": 1, "szie": 2}, {"size": 1}, {"szie": 3, "other": null}]})");
+        const JsonCursor root(document, "f.json");
+        root.expectOnly({"name", "list"});
+        const JsonCursor list = root.at("list");
+        for (std::size_t i = 0; i < list.arraySize(); ++i)
+            list.element(i).expectOnly({"size", "bytes"});
+        QVERIFY(!root.failed());
+        const std::vector<std::string> expected{
+            "f.json: nmae is not a key that is known here and is ignored; the nearest known key is \"name\"",
+            "f.json: list[0].szie is not a key that is known here and is ignored, as are 1 more like it; the nearest "
+            "known key is \"size\"",
+            "f.json: list[2].other is not a key that is known here and is ignored; the nearest known key is \"size\""};
+        QCOMPARE(root.unknownKeys(), expected);
+        list.at("name").text(); // what is no object has no members
+        list.expectOnly({"name"});
+        QCOMPARE(root.unknownKeys().size(), expected.size());
+    }
+
+    void manyUnknownKeysAreFewSentences() {
+        Json document = Json::object();
+        for (int i = 0; i < 1000; ++i)
+            document["key" + std::to_string(i)] = i;
+        document[std::string(5000, '\xc3') + "\xbc"] = 0; // cut between characters: there is none before the end
+        const JsonCursor root(document, "f.json");
+        root.expectOnly({"name"});
+        const std::vector<std::string> sentences = root.unknownKeys();
+        QCOMPARE(sentences.size(), std::size_t(17));
+        QCOMPARE(sentences.back(), std::string("f.json: 985 more keys are ignored, since they are not known here"));
+        Json longer = Json::object();
+        longer[std::string(63, 'x') + std::string(100, '\n')] = 0;
+        const JsonCursor other(longer, "f.json");
+        other.expectOnly({"name"});
+        QVERIFY(other.unknownKeys().front().size() < 250);
+    }
+
+    void aMissingKeyNamesWhatIsThereInstead() {
+        const auto messageOf = [](const char* text) {
+            const Json document = Json::parse(text);
+            const JsonCursor root(document, "f.json");
+            root.at("flops_forward").number();
+            return root.error().value().message;
+        };
+        QCOMPARE(messageOf(R"({"flops_foward": 1})"),
+                 std::string("f.json: flops_forward is missing (there is \"flops_foward\")"));
+        QCOMPARE(messageOf(R"({"flops": 1})"), std::string("f.json: flops_forward is missing"));
     }
 
     void integersAreExact() {

@@ -38,6 +38,7 @@ private slots:
             QCOMPARE(cluster.title, entry.title);
             QVERIFY(!cluster.isCpu);
             QVERIFY(!cluster.source.empty());
+            QVERIFY(cluster.warnings.empty());
             const auto text = contract::toJson(cluster).dump();
             const auto document = contract::parseJson(text, "again");
             QVERIFY(document);
@@ -248,6 +249,42 @@ private slots:
         QVERIFY(fallback.source.starts_with("detected with"));
         QVERIFY(fallback.source.find("cannot be read") != std::string::npos);
         fs::remove(path);
+    }
+
+    void keysThatAreNotKnownAreSaidAndIgnored() {
+        auto document = contract::readJsonFile(planner::modelsFolder() + "/clusters/2x8-h100.cluster.json");
+        QVERIFY(document);
+        const std::string path = m_folder.filePath("typo.cluster.json").toStdString();
+        (*document)["measured"] = {{"anything", {{"goes", 1}}}};
+        std::ofstream(path) << document->dump();
+        QVERIFY(open(path).warnings.empty());
+
+        const auto set = [&](const char* pointer, const char* wrong) {
+            const contract::Json::json_pointer place(pointer);
+            contract::Json& object = (*document)[place.parent_pointer()];
+            object[wrong] = object[place.back()];
+            object.erase(place.back());
+        };
+        set("/overlap_efficiency", "overlap_eficiency");
+        set("/device/peak_flops", "peak_flop");
+        set("/device/flops/bf16", "bfloat16");
+        (*document)["links"]["betwen"] = 1;
+        (*document)["links"]["inside"]["latency"] = 1;
+        (*document)["reserve"][1]["sources"] = "assumed";
+        std::ofstream(path) << document->dump();
+        const Cluster cluster = open(path, "2x4");
+        QCOMPARE(cluster.overlapEfficiency, 1.0);
+        QCOMPARE(cluster.device.flopsBf16, 0.0);
+        const std::vector<std::pair<std::string, std::string>> expected{
+            {"overlap_eficiency", "overlap_efficiency"}, {"device.peak_flop", "peak_flops"},
+            {"device.flops.bfloat16", "bf16"},           {"links.betwen", "between"},
+            {"links.inside.latency", "latency_seconds"}, {"reserve[1].sources", "source"}};
+        QCOMPARE(cluster.warnings.size(), expected.size());
+        for (std::size_t i = 0; i < expected.size(); ++i) {
+            const std::string& warning = cluster.warnings[i];
+            QVERIFY2(warning.starts_with(path + ": " + expected[i].first + " "), warning.c_str());
+            QVERIFY2(warning.ends_with(" is \"" + expected[i].second + "\""), warning.c_str());
+        }
     }
 
     void wrongArgumentsAreSaid() {

@@ -6,6 +6,8 @@
 
 #include <QtTest>
 
+#include <algorithm>
+
 using namespace shardscope;
 using planner::GraphPointer;
 
@@ -68,6 +70,7 @@ private slots:
         QCOMPARE(read->sequence, graph->sequence);
         QCOMPARE(read->maximumSequence, graph->maximumSequence);
         QCOMPARE(read->sha256(), graph->sha256());
+        QVERIFY2(read->unknownKeys.empty(), read->unknownKeys.empty() ? "" : read->unknownKeys.front().c_str());
         const auto before = graph->countParameters();
         const auto after = read->countParameters();
         QCOMPARE(qint64(after.unique), qint64(before.unique));
@@ -77,6 +80,66 @@ private slots:
             QCOMPARE(qint64(writtenAndRead(*graph, 16)->sequence), qint64(16));
         else
             QVERIFY(!planner::withSequence(read, 16));
+    }
+
+    void anotherLengthOfAFixedGraphIsRefusedByField() {
+        const GraphPointer bert = *planner::openGraph("bert-base-uncased", 32);
+        writtenAndRead(*bert, 32);
+        const auto other = planner::openGraph(m_folder.filePath("bert-base-uncased.graph.json").toStdString(), 16);
+        QVERIFY(!other);
+        const std::string& message = other.error().message;
+        QVERIFY2(message.find("bert-base-uncased.graph.json: sequence is 32 and 16 tokens are asked for") !=
+                     std::string::npos,
+                 message.c_str());
+    }
+
+    void keysThatAreNotKnownAreSaidAndIgnored() {
+        const std::string path = m_folder.filePath("typo.graph.json").toStdString();
+        const auto opened = [&](const char* text) {
+            if (!contract::writeFileAtomically(path, text))
+                qFatal("cannot write");
+            const auto graph = planner::openGraph(path);
+            if (!graph)
+                qFatal("%s", graph.error().message.c_str());
+            if ((*graph)->warnings != (*graph)->unknownKeys)
+                qFatal("a graph file's keys are not among its warnings");
+            return (*graph)->unknownKeys;
+        };
+        // One for each object that a graph file has.
+        const std::vector<std::pair<std::string, std::string>> expected{{"maximum_sequense", "maximum_sequence"},
+                                                                        {"operators[0].attention.key", "keys"},
+                                                                        {"operators[0].experts.actve", "active"},
+                                                                        {"operators[0].kept[0].fp23", "fp32"},
+                                                                        {"operators[0].live.scratch", "scratch_bytes"},
+                                                                        {"operators[0].tensors[0].row", "rows"},
+                                                                        {"operators[0].tied", "tied_to"}};
+        std::vector<std::string> found = opened(
+            R"({"format":"shardscope-graph","version":1,"name":"x","family":"x","sequence":8,"maximum_sequense":9,)"
+            R"("operators":[{"name":"a","kind":"linear","flops_forward":1,"tied":"b",)"
+            R"("tensors":[{"name":"w","shape":[2,2],"row":1},{"name":"v","shape":[2],"row":1}],)"
+            R"("kept":[{"name":"x","elements":1,"fp23":true}],)"
+            R"("live":{"activation_elements":0,"wide_elements":0,"scratch_bytes":0,"scratch":1},)"
+            R"("attention":{"heads":1,"kv_heads":1,"head_dim":1,"keys":1,"key":1},)"
+            R"("experts":{"count":1,"active":1,"actve":1}}]})");
+        std::sort(found.begin(), found.end());
+        QCOMPARE(found.size(), expected.size());
+        for (std::size_t i = 0; i < expected.size(); ++i) {
+            QVERIFY2(found[i].starts_with(path + ": " + expected[i].first + " "), found[i].c_str());
+            QVERIFY2(found[i].ends_with(" is \"" + expected[i].second + "\""), found[i].c_str());
+        }
+        QVERIFY(found[5].find(", as are 1 more like it") != std::string::npos);
+
+        found =
+            opened(R"({"format":"shardscope-graph","version":1,"name":"x","family":"gpt2","sequence":8,"architecture":)"
+                   R"({"family":"gpt2","layers":1,"hidden":8,"heads":2,"kv_heads":2,"head_dim":4,"intermediate":32,)"
+                   R"("vocabulary":16,"positions":8,"norm":{"kind":"layer_norm","epsilon":1e-5,"eps":1},)"
+                   R"("activation":"gelu_tanh","attention":"fused","rope":null,"sliding_windows":{},)"
+                   R"("biases":{"attention":true,"attention_output":true,"mlp":true,"head":true},)"
+                   R"("qk_norm":false,"tied":true}})");
+        QCOMPARE(found.size(), std::size_t(3));
+        QVERIFY(found[0].find("architecture.sliding_windows") != std::string::npos);
+        QVERIFY(found[1].find("architecture.norm.eps") != std::string::npos);
+        QVERIFY(found[2].find("architecture.biases.head") != std::string::npos);
     }
 
     void thePapersFamiliesAreMade() {

@@ -52,6 +52,22 @@ private slots:
         QCOMPARE((*named)->name, std::string("small-one"));
     }
 
+    void aNameOfOtherBytesIsShownAsText() {
+        // A file's name may be any bytes; a graph's name is written into JSON.
+        const char* config = R"({"model_type":"gpt2","n_layer":1})";
+        for (const std::string& argument : {write("\xff"
+                                                  "dir/config.json",
+                                                  config),
+                                            write("\xff.json", config),
+                                            m_root + "/\xff"
+                                                     "dir"}) {
+            const auto graph = planner::openGraph(argument);
+            QVERIFY(graph);
+            QVERIFY2((*graph)->name.starts_with("\xef\xbf\xbd"), (*graph)->name.c_str());
+            QCOMPARE((*graph)->source.find("\xff") != std::string::npos, true);
+        }
+    }
+
     void aCachedSnapshotIsNamedByItsRepository() {
         write("hub/models--openai-community--gpt2/snapshots/607a30d/config.json", R"({"model_type":"gpt2"})");
         const auto graph = planner::openGraph(m_root + "/hub/models--openai-community--gpt2/snapshots/607a30d");

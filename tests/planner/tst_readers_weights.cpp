@@ -133,6 +133,19 @@ private slots:
         }
     }
 
+    void aHeadOfTheEmbeddingsBytesThatTheConfigurationDoesNotTieIsSaid() {
+        const std::string file = write("model.safetensors", test::safetensorsText(gpt2()));
+        std::string untied = m_config;
+        beside(file, "config.json", untied.insert(1, R"("tie_word_embeddings":false,)"));
+        for (const std::string& argument : {file, fs::path(file).parent_path().string()}) {
+            const auto graph = open(argument);
+            QCOMPARE(graph->family, std::string("gpt2"));
+            QCOMPARE(graph->warnings.size(), std::size_t(1));
+            QVERIFY(notes(*graph, "does not tie them to it (1): lm_head.weight"));
+            QCOMPARE(qint64(graph->countParameters().unique), kUnique + 128);
+        }
+    }
+
     void weightsBesideAConfigurationAreCompared() {
         const std::string file = write("model.safetensors", test::safetensorsText(gpt2()));
         beside(file, "config.json", m_config);

@@ -206,6 +206,16 @@ inline std::vector<HostileFile> hostileOnnx() {
         model(node("Relu", {"x"}, {"y"}) +
               text(11, text(1, "x") + text(2, text(1, number(1, 1) + text(2, text(1, number(1, -5))))))),
         "input x: axis 0 is -5");
+    add("a node named by other bytes", model(node("Relu", {"x"}, {"y"}, "\xff\xfe") + input("x", {1})),
+        "graph.node[0].name: is not valid UTF-8");
+    add("an endless name", model(node("Relu", {"x"}, {"y"}, std::string(5000, 'n')) + input("x", {1})),
+        "graph.node[0].name: has 5000 bytes");
+    add("an input named by other bytes", model(node("Relu", {"\xc0\x80"}, {"y"}) + input("\xc0\x80", {1})),
+        "graph.node[0].input[0]: is not valid UTF-8");
+    add("an output named by other bytes", model(node("Relu", {"x"}, {"\xed\xa0\x80"}) + input("x", {1})),
+        "graph.node[0].output[0]: is not valid UTF-8");
+    add("an initialiser named by other bytes", withTensor(tensor("\xf4\x90\x80\x80", {1}, std::string(4, '\0'))),
+        "graph.initializer[0].name: is not valid UTF-8");
     add("an input of no tensor", model(node("Relu", {"x"}, {"y"}) + text(11, text(1, "x"))), "input x: is no tensor");
     add("a product beyond all sizes",
         model(node("Relu", {"x"}, {"y"}) + input("x", {1, std::int64_t{1} << 39, std::int64_t{1} << 39}) + output("y")),
@@ -227,6 +237,12 @@ inline std::vector<HostileFile> hostileGraphs() {
                R"(}],"flops_forward":1,"kept":[])" + more + "}";
     };
     add("another version", R"({"format":"shardscope-graph","version":2})", "version is 2");
+    add("an endless text that is cut off", "{\"a\":\"" + std::string(1U << 20, 'x'), "missing closing quote");
+    add("an endless number", R"({"format":"shardscope-graph","version":)" + std::string(1U << 20, '9') + "}",
+        "number overflow");
+    add("an endless key twice", "{\"" + std::string(1U << 20, 'k') + "\":0,\"" + std::string(1U << 20, 'k') + "\":0}",
+        "kkk...\" twice");
+    add("an endless choice", R"({"format":")" + std::string(4096, 'x') + "\"}", "known are shardscope-graph");
     add("another format", R"({"format":"shardscope-plan"})", "format is \"shardscope-plan\"");
     add("no operators", graph(""), "operators is empty");
     add("neither operators nor architecture",
@@ -262,6 +278,105 @@ inline std::vector<HostileFile> hostileGraphs() {
         graph(
             R"({"name":"a","kind":"linear","tensors":[],"flops_forward":1,"kept":[{"name":"x","elements":9007199254740991}]})"),
         "operators[0].kept[0].elements is 9007199254740991");
+    return files;
+}
+
+/// A right cluster of two nodes, in which `from` is replaced by `to`.
+inline std::string clusterText(std::string_view from = {}, std::string_view to = {}) {
+    std::string text =
+        R"({"format":"shardscope-cluster","version":1,"name":"x","title":"X","nodes":2,"devices_per_node":4,)"
+        R"("device":{"name":"d","kind":"gpu","memory_bytes":17179869184,"flops":{"fp32":1e13,"bf16":1e14},)"
+        R"("peak_flops":{"fp32":2e13,"bf16":2e14},"memory_bandwidth":1e12},)"
+        R"("links":{"inside":{"latency_seconds":1e-6,"bytes_per_second":1e11},)"
+        R"("between":{"latency_seconds":1e-5,"bytes_per_second":1e10}},)"
+        R"("host_seconds_per_collective":1e-5,"overlap_efficiency":0.9,)"
+        R"("reserve":[{"what":"context","bytes":536870912,"source":"assumed"}],"source":"here","measured":null})";
+    return from.empty() ? text : text.replace(text.find(from), from.size(), to);
+}
+
+/// Files for --cluster.
+inline std::vector<HostileFile> hostileClusters() {
+    std::vector<HostileFile> files;
+    const auto add = [&](const char* what, std::string bytes, const char* expected) {
+        files.push_back({what, "x.cluster.json", std::move(bytes), expected});
+    };
+    const auto with = [&](const char* what, std::string_view from, std::string_view to, const char* expected) {
+        add(what, clusterText(from, to), expected);
+    };
+    add("zeros", std::string(4096, '\0'), "not valid JSON");
+    add("another kind of file", R"({"model_type":"gpt2"})", "format is missing");
+    add("deep nesting", "{\"format\":" + std::string(100000, '['), "nested deeper");
+    add("deep nesting where anything may stand", clusterText("null", std::string(100, '[') + std::string(100, ']')),
+        "nested deeper");
+    add(
+        "eighty thousand keys",
+        [] {
+            std::string members;
+            for (int i = 0; i < 80000; ++i)
+                members += "\"k" + std::to_string(i) + "\":0,";
+            return "{" + members + R"("format":"shardscope-cluster"})";
+        }(),
+        "version is missing");
+    add("a file of a mebibyte", clusterText("null", "\"" + std::string(1U << 20, 'x') + "\""), "more than the 1048576");
+    with("invalid UTF-8", R"("X")", "\"\xff\"", "not valid JSON");
+    with("a key twice", R"("nodes":2)", R"("nodes":2,"nodes":3)", "\"nodes\" twice");
+    with("another version", R"("version":1)", R"("version":2)", "version is 2");
+    with("a version as text", R"("version":1)", R"("version":"1")", "version must be an integer");
+    with("an endless name", R"("name":"x")", "\"name\":\"" + std::string(5000, 'n') + "\"", "name has 5000 characters");
+    with("no nodes", R"("nodes":2)", R"("nodes":0)", "nodes is 0");
+    with("nodes as a fraction", R"("nodes":2)", R"("nodes":2.5)", "nodes is 2.5");
+    with("2^64 nodes", R"("nodes":2)", R"("nodes":18446744073709551616)", "nodes is 1.8446744073709552e+19");
+    with("2^63 devices", R"("devices_per_node":4)", R"("devices_per_node":9223372036854775808)",
+         "devices_per_node is 9223372036854775808");
+    with("a product of 2^40 devices", R"("nodes":2,"devices_per_node":4)",
+         R"("nodes":1048576,"devices_per_node":1048576)", "nodes times devices_per_node");
+    with("a device that is a list", R"("device":{)", R"("device":[],"other":{)", "device must be an object");
+    with("no device", R"("device":{)", R"("other":{)", "device is missing");
+    with("an unknown kind", R"("gpu")", R"("tpu")", "device.kind is \"tpu\"");
+    with("no memory", "17179869184", "0", "device.memory_bytes is 0");
+    with("negative memory", "17179869184", "-1", "device.memory_bytes is -1");
+    with("memory as text", "17179869184", R"("16GiB")", "device.memory_bytes must be an integer");
+    with("memory of an exabyte", "17179869184", "1152921504606846976", "device.memory_bytes is 1152921504606846976");
+    with("memory as a fraction", "17179869184", "1.7e10", "device.memory_bytes is 1");
+    with("no rate", R"("fp32":1e13,)", "", "device.flops.fp32 is missing");
+    with("a rate of nothing", R"("fp32":1e13)", R"("fp32":0)", "device.flops.fp32 is 0");
+    with("an infinite rate", R"("fp32":1e13)", R"("fp32":1e999)", "not valid JSON");
+    with("a rate beyond all machines", R"("fp32":1e13)", R"("fp32":1e300)", "device.flops.fp32 is 1e+300");
+    with("a rate that is not a number", R"("fp32":1e13)", R"("fp32":NaN)", "not valid JSON");
+    with("a rate of text", R"("bf16":1e14)", R"("bf16":"fast")", "device.flops.bf16 must be a number");
+    with("a negative rate", R"("bf16":1e14)", R"("bf16":-1)", "device.flops.bf16 is -1");
+    with("a peak below the rate", R"("fp32":2e13)", R"("fp32":1e12)", "device.peak_flops is below");
+    with("peaks without fp32", R"("fp32":2e13,)", "", "device.peak_flops.fp32 is missing");
+    with("no bandwidth of memory", R"("memory_bandwidth":1e12)", R"("memory_bandwidth":0)", "device.memory_bandwidth");
+    with("no links", R"("links":{)", R"("link":{)", "links is missing (there is \"link\")");
+    with("links of text", R"("inside":{"latency_seconds":1e-6,"bytes_per_second":1e11})", R"("inside":"NVLink")",
+         "links.inside must be an object");
+    with("no link between two nodes", R"(,"between":{"latency_seconds":1e-5,"bytes_per_second":1e10})", "",
+         "links.between is missing");
+    with("a negative latency", R"("latency_seconds":1e-6)", R"("latency_seconds":-1e-6)",
+         "links.inside.latency_seconds is -1e-06");
+    with("a link that moves nothing", R"("bytes_per_second":1e10)", R"("bytes_per_second":0)",
+         "links.between.bytes_per_second is 0");
+    with("an endless latency", R"("latency_seconds":1e-5)", R"("latency_seconds":1e9)",
+         "links.between.latency_seconds is 1000000000");
+    with("a launch that takes forever", R"("host_seconds_per_collective":1e-5)",
+         R"("host_seconds_per_collective":1e308)", "host_seconds_per_collective is 1e+308");
+    with("more overlap than there is", "0.9", "1.5", "overlap_efficiency is 1.5");
+    with("overlap as text", "0.9", R"("most")", "overlap_efficiency must be a number");
+    with("a reserve that is a number", R"("reserve":[)", R"("reserve":0,"other":[)", "reserve must be an array");
+    add(
+        "a reserve of a thousand lines",
+        [] {
+            std::string lines = R"({"what":"x","bytes":1,"source":"assumed"})";
+            for (int i = 0; i < 999; ++i)
+                lines += R"(,{"what":"x","bytes":1,"source":"assumed"})";
+            return clusterText(R"({"what":"context","bytes":536870912,"source":"assumed"})", lines);
+        }(),
+        "reserve has 1000 elements");
+    with("a line of the reserve that is a number", R"({"what":"context","bytes":536870912,"source":"assumed"})", "1",
+         "reserve[0] must be an object");
+    with("negative reserve", R"("bytes":536870912)", R"("bytes":-536870912)", "reserve[0].bytes is -536870912");
+    with("a source that is not known", R"("assumed")", R"("guessed")", "reserve[0].source is \"guessed\"");
     return files;
 }
 
