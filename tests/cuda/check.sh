@@ -66,7 +66,7 @@ run_tests() {
         if [ $code -eq 0 ] && [[ $totals != "0 passed"* ]]; then
             row "$test" "0 failed" "$totals" "ok"
         elif [ $code -eq 0 ] && [ "$device" = cpu ]; then
-            row "$test" "0 failed" "$totals" "skipped: $(sed -nE 's/^SKIP +: [^ ]+ //p' "$output" | head -n 1)"
+            row "$test" "0 failed" "$totals" "skipped:$(sed -nE 's/^SKIP +: [^ ]+//p' "$output" | head -n 1)"
         else
             row "$test" "0 failed" "${totals:-ended with $code}" "FAILED: $(grep -m 1 -E '^(FAIL|SKIP|QFATAL)' "$output" | cut -c1-200)"
         fi
@@ -106,7 +106,8 @@ if [ "${1:-}" = "--pack" ]; then
     tar -czf "$archive" -C "$pack" . || exit 1
     packed=$(stat -c %s "$archive")
     tree=$(git ls-files -coz --exclude-standard | xargs -0 cat -- | wc -c)
-    say "packed $((packed / 1024)) KiB into $archive; with the $((tree / 1024)) KiB of the repository $(((packed + tree) * 100 / largest)) % of what may travel"
+    say "packed $((packed / 1024)) KiB into $archive; with the repository's $((tree / 1024)) KiB" \
+        "$(((packed + tree) * 100 / largest)) % of what may travel"
     if ((packed + tree > largest)); then
         say "that is more than $((largest >> 20)) MiB"
         exit 1
@@ -132,7 +133,7 @@ if [ $device = cpu ]; then
     "$python" tests/cuda/losses.py plans --cpu --steps "${short[1]}" --bin "$bin" --plans "$plans/losses" || exit 1
     "$python" tests/cuda/speed.py plans --cpu --bin "$bin" --plans "$plans/speed" || exit 1
 else
-    if [ -f "$archive" ] && [ ! -d "$pack/bin" ]; then mkdir -p "$pack" && tar -xzf "$archive" -C "$pack"; fi
+    if [ -f "$archive" ]; then rm -rf "$pack" && mkdir -p "$pack" && tar -xzf "$archive" -C "$pack"; fi
     if [ ! -x "$pack/bin/shardscope-train" ]; then
         say "there is neither $archive nor $pack: run 'tests/cuda/check.sh --pack' where the programs are built"
         exit 2
@@ -142,7 +143,7 @@ else
     ldconfig -p 2>/dev/null | grep -q 'libstdc++\.so\.6' || libraries+=:$PWD/$pack/base
     libraries+=:/usr/local/cuda/lib64:/usr/local/cuda/lib:/usr/lib/x86_64-linux-gnu
     # PyTorch's wheels bring cuDNN and the rest where the image has them nowhere else.
-    for folder in $("$python" -c 'import glob, sysconfig; print(*glob.glob(sysconfig.get_path("purelib") + "/nvidia/*/lib"))' 2>/dev/null); do
+    for folder in $("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' 2>/dev/null)/nvidia/*/lib; do
         libraries+=:$folder
     done
     export SHARDSCOPE_LIBRARIES=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
@@ -166,11 +167,11 @@ case $code:$device:$reason in
         show
         ;;
     # A GPU that cannot be used is a failure; a machine without one is not.
-    *) gpu="there, but not used" && row "shardscope-train measure" "-" "-" "FAILED: ended with $code: $reason" ;;
+    *) gpu=", but it cannot be measured" && row "shardscope-train measure" "-" "-" "FAILED: ended with $code: $reason" ;;
 esac
 if [ $device = cuda ]; then
     found=$(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null | paste -sd ';')
-    gpu=${found:-$gpu}
+    gpu=${found:-unknown}${gpu#none}
 fi
 if ! "$python" -c 'import json' 2>/dev/null; then
     row "losses, memory, speed" "-" "-" "FAILED: there is no Python named $python"
@@ -180,7 +181,8 @@ fi
 
 trap end_workers EXIT
 run_tests # alone on the card: one of them watches its memory
-[ -z "$quick" ] && mapfile -t workers < <("$python" tests/cuda/speed.py start --plans "$plans/speed" --report "$report/speed" --device $device)
+[ -z "$quick" ] && mapfile -t workers < <("$python" tests/cuda/speed.py start --plans "$plans/speed" \
+    --report "$report/speed" --device $device)
 part "losses" $([ $device = cpu ] && echo 300 || echo 120) "$python" tests/cuda/losses.py run --bin "$bin" --plans "$plans/losses" \
     --report "$report/losses" --device $device --at-once $at_once --seconds @SECONDS@ "${short[@]}"
 part "memory and speed" 300 "$python" tests/cuda/speed.py run --bin "$bin" --plans "$plans/speed" --report "$report/speed" \

@@ -112,7 +112,7 @@ class Outcome:
         if self.done:
             notes.append("worst " + self.worst[self.limits[-1][0]][1])
         notes += sorted(self.ways)
-        verdict = "FAILED: " + "; ".join(self.failures) if self.failures else "ok" if self.done else "not measured"
+        verdict = table.failed(self.failures) if self.failures else "ok" if self.done else "not measured"
         table.row(what, wanted, shown, "; ".join([verdict, *notes]))
 
 
@@ -173,7 +173,7 @@ def run_plans(options):
     for (name, precision), outcome in outcomes.items():
         outcome.show(f"losses {precision.split('-')[0]}: {name}")
     if ranks_seen:
-        verdict = "FAILED: " + "; ".join(wrong[:3]) if wrong else "ok"
+        verdict = table.failed(wrong) if wrong else "ok"
         table.row("arenas of the ranks of these runs", "2 %", f"{100 * arenas[0]:.2f} %",
                   f"{verdict}; {ranks_seen} ranks")
     else:

@@ -33,6 +33,11 @@ def reason(error):
     return last_line(str(error).rsplit("]: ", 1)[-1])
 
 
+def failed(causes):
+    """The verdict for a row of several runs: the first cause, and how many there are."""
+    return f"FAILED: {causes[0]}" + (f", and {len(causes) - 1} more" if len(causes) > 1 else "")
+
+
 def percent(measured, wanted):
     return f"{100 * (measured / wanted - 1):+.2f} %" if wanted else "?"
 
