@@ -26,7 +26,10 @@ rows=() left_out=() workers=() status=0
 say() { printf 'check: %s\n' "$*" >&2; }
 row() {
     rows+=("$(printf '%-42s %-40s %-24s %s' "$1" "$2" "$3" "$4")")
-    case $4 in FAILED*) status=1 ;; esac
+    case $4 in
+        FAILED*) status=1 ;;
+        incomplete*) left_out+=("$1") ;;
+    esac
 }
 
 # part NAME SECONDS COMMAND...: the rows that a command prints, unless time is over. @SECONDS@ is what it may take itself.
@@ -34,8 +37,7 @@ part() {
     local name=$1 seconds=$2 file code
     shift 2
     if ((SECONDS >= last_start)); then
-        left_out+=("$name")
-        row "$name" "-" "not measured" "$last_start s were over before it began"
+        row "$name" "-" "-" "incomplete: $last_start s were over before it began"
         return
     fi
     ((seconds > whole - SECONDS)) && seconds=$((whole - SECONDS))
@@ -55,8 +57,7 @@ run_tests() {
     for test in "${tests[@]}"; do
         output=$report/$test.txt
         if ((SECONDS >= last_start)); then
-            left_out+=("$test")
-            row "$test" "0 failed" "not run" "$last_start s were over before it began"
+            row "$test" "0 failed" "-" "incomplete: $last_start s were over before it began"
             continue
         fi
         timeout -k 5 100 "${ours[@]}" "$test_folder/$test" >"$output" 2>&1
@@ -79,14 +80,16 @@ end_workers() {
 }
 
 show() {
+    local missing
+    missing=$(IFS=';' && echo "${left_out[*]}")
     {
         [ "$device" = cpu ] && printf 'REHEARSAL on CPU cores with tiny networks: no figure below is of a GPU\n'
         printf 'GPU: %s\n' "$gpu"
         printf '%-42s %-40s %-24s %s\n' "what" "predicted or wanted" "measured" "verdict, or more"
         printf '%s\n' "${rows[@]}"
-        printf 'after %d s; left out: %s\n' "$SECONDS" "${left_out[*]:-nothing}"
+        printf 'after %d s; left out: %s\n' "$SECONDS" "${missing:-nothing}"
     } | tee "$report/table.txt"
-    if ((${#left_out[@]} > 0 && status == 0)); then status=1; fi
+    if ((${#left_out[@]} > 0 && status == 0)) && [ $device = cuda ]; then status=1; fi
     exit $status
 }
 
@@ -128,7 +131,8 @@ gpu="none"
 if [ $device = cpu ]; then
     bin=$build/bin test_folder=$build/tests plans=$report/plans ours=(env)
     measured=(--workers 1)
-    short=(--steps 12 --ranks 2 4 1) at_once=2 speed_steps=8
+    short=(--steps 4 --ranks 2 4 1) at_once=3 speed_steps=8
+    last_start=800 whole=900 # a machine that compiles is slow
     [ -n "$quick" ] && short=(--steps 3 --ranks 2 --kinds gpt2) speed_steps=6
     "$python" tests/cuda/losses.py plans --cpu --steps "${short[1]}" --bin "$bin" --plans "$plans/losses" || exit 1
     "$python" tests/cuda/speed.py plans --cpu --bin "$bin" --plans "$plans/speed" || exit 1
@@ -183,7 +187,7 @@ trap end_workers EXIT
 run_tests # alone on the card: one of them watches its memory
 [ -z "$quick" ] && mapfile -t workers < <("$python" tests/cuda/speed.py start --plans "$plans/speed" \
     --report "$report/speed" --device $device)
-part "losses" $([ $device = cpu ] && echo 300 || echo 120) "$python" tests/cuda/losses.py run --bin "$bin" --plans "$plans/losses" \
+part "losses" $([ $device = cpu ] && echo 240 || echo 120) "$python" tests/cuda/losses.py run --bin "$bin" --plans "$plans/losses" \
     --report "$report/losses" --device $device --at-once $at_once --seconds @SECONDS@ "${short[@]}"
 part "memory and speed" 300 "$python" tests/cuda/speed.py run --bin "$bin" --plans "$plans/speed" --report "$report/speed" \
     --cluster "$report/local.cluster.json" --device $device --steps $speed_steps --seconds @SECONDS@

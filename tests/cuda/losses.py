@@ -112,7 +112,7 @@ class Outcome:
         if self.done:
             notes.append("worst " + self.worst[self.limits[-1][0]][1])
         notes += sorted(self.ways)
-        verdict = table.failed(self.failures) if self.failures else "ok" if self.done else "not measured"
+        verdict = table.failed(self.failures) if self.failures else "incomplete" if self.missing else "ok"
         table.row(what, wanted, shown, "; ".join([verdict, *notes]))
 
 
@@ -177,7 +177,7 @@ def run_plans(options):
         table.row("arenas of the ranks of these runs", "2 %", f"{100 * arenas[0]:.2f} %",
                   f"{verdict}; {ranks_seen} ranks")
     else:
-        table.row("arenas of the ranks of these runs", "2 %", "-", "not measured: no run came to its end")
+        table.row("arenas of the ranks of these runs", "2 %", "-", "incomplete: no run came to its end")
     return 0
 
 

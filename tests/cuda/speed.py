@@ -270,7 +270,7 @@ def show_network(options, name, fact, deadline):
     except RuntimeError as error:
         late = time.monotonic() >= deadline - 1
         table.row(f"{title}: training", f"{options.steps} steps", "-",
-                  ("not measured: " if late else "FAILED: ") + str(error))
+                  ("incomplete: " if late else "FAILED: ") + str(error))
         return
     finally:
         sampler.stop()
@@ -315,7 +315,7 @@ def measure(options):
     wait_for_torch(options, facts, time.monotonic() + options.seconds / 2)
     for name, fact in facts.items():
         if deadline - time.monotonic() < 15:
-            table.row(f"{fact['title']}: memory and speed", "-", "-", "not measured: no time was left")
+            table.row(f"{fact['title']}: memory and speed", "-", "-", "incomplete: no time was left")
             continue
         show_network(options, name, fact, deadline)
     return 0

@@ -17,8 +17,8 @@ def use_carried_libraries():
 
 
 def row(what, wanted, measured, verdict):
-    """One row; check.sh counts it as a failure when the verdict begins with FAILED. Written at once: a part that runs
-    out of time leaves what it had."""
+    """One row; check.sh counts it as a failure when the verdict begins with FAILED, and as left out when it begins with
+    incomplete. Written at once: a part that runs out of time leaves what it had."""
     print("\t".join(str(cell).replace("\t", " ").replace("\n", " ") for cell in (what, wanted, measured, verdict)),
           flush=True)
 
