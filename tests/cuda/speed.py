@@ -13,6 +13,7 @@ graph (6 per weight and token, and attention) over the card's dense peak. Reachi
 missing them is told and is no failure.
 """
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -107,7 +108,8 @@ def wait_for_torch(options, names, deadline):
     for name in started:
         while not (rendezvous / f"{name}.ready").exists() and not (rendezvous / f"{name}.json").exists():
             if time.monotonic() > deadline:
-                os.killpg(int((rendezvous / f"{name}.pid").read_text()), signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # it may have ended without a word
+                    os.killpg(int((rendezvous / f"{name}.pid").read_text()), signal.SIGKILL)
                 (rendezvous / f"{name}.json").write_text(json.dumps({"failed": "PyTorch took too long to compile"}))
                 break
             time.sleep(0.1)
