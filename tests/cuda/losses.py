@@ -12,6 +12,7 @@ Prints rows of check.sh's table, one per plan and precision; runs that there was
 import argparse
 import concurrent.futures
 import json
+import math
 import pathlib
 import shutil
 import subprocess
@@ -54,9 +55,14 @@ def options_of(pins, ranks, precision, recomputed, cluster):
             micro_batch, "--accumulate", 2 if recomputed else 1, "--precision", precision, *pins]
 
 
+def finite(loss):
+    """Infinity for what is no number, so that it is worst of all."""
+    return loss if loss is not None and math.isfinite(loss) else math.inf
+
+
 def losses_of(events):
     """By step; what a repeated step said last counts."""
-    return {event["step"]: event["loss"] for event in events if event["type"] == "step"}
+    return {event["step"]: finite(event["loss"]) for event in events if event["type"] == "step"}
 
 
 def write_plans(options):
@@ -98,21 +104,21 @@ class Outcome:
         for limit_steps, _ in self.limits:
             for step in range(1, min(limit_steps, self.steps) + 1):
                 difference = abs(losses[step] / expected[step - 1] - 1)
-                if not difference <= self.worst[limit_steps][0]:  # so that NaN is worst of all
+                if difference > self.worst[limit_steps][0]:
                     self.worst[limit_steps] = (difference, f"{where}, step {step}")
 
     def show(self, what):
         wanted = "; ".join(f"{limit:.0e} in {min(steps, self.steps)} steps" for steps, limit in self.limits)
         shown = "; ".join(f"{self.worst[steps][0]:.1e}" for steps, _ in self.limits) if self.done else "-"
         notes = [f"{self.done} of {self.done + self.missing + len(self.failures)} runs"]
-        if any(not self.worst[steps][0] <= limit for steps, limit in self.limits):
+        if any(self.worst[steps][0] > limit for steps, limit in self.limits):
             self.failures.append("losses differ")
         if self.missing:
             notes.append(f"no time for {self.missing}")
         if self.done:
             notes.append("worst " + self.worst[self.limits[-1][0]][1])
         notes += sorted(self.ways)
-        verdict = "FAILED: " + "; ".join(self.failures) if self.failures else "ok" if self.done else "not measured"
+        verdict = table.failed(self.failures) if self.failures else "incomplete" if self.missing else "ok"
         table.row(what, wanted, shown, "; ".join([verdict, *notes]))
 
 
@@ -173,11 +179,11 @@ def run_plans(options):
     for (name, precision), outcome in outcomes.items():
         outcome.show(f"losses {precision.split('-')[0]}: {name}")
     if ranks_seen:
-        verdict = "FAILED: " + "; ".join(wrong[:3]) if wrong else "ok"
+        verdict = table.failed(wrong) if wrong else "ok"
         table.row("arenas of the ranks of these runs", "2 %", f"{100 * arenas[0]:.2f} %",
                   f"{verdict}; {ranks_seen} ranks")
     else:
-        table.row("arenas of the ranks of these runs", "2 %", "-", "not measured: no run came to its end")
+        table.row("arenas of the ranks of these runs", "2 %", "-", "incomplete: no run came to its end")
     return 0
 
 

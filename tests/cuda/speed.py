@@ -13,6 +13,7 @@ graph (6 per weight and token, and attention) over the card's dense peak. Reachi
 missing them is told and is no failure.
 """
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -107,7 +108,8 @@ def wait_for_torch(options, names, deadline):
     for name in started:
         while not (rendezvous / f"{name}.ready").exists() and not (rendezvous / f"{name}.json").exists():
             if time.monotonic() > deadline:
-                os.killpg(int((rendezvous / f"{name}.pid").read_text()), signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # it may have ended without a word
+                    os.killpg(int((rendezvous / f"{name}.pid").read_text()), signal.SIGKILL)
                 (rendezvous / f"{name}.json").write_text(json.dumps({"failed": "PyTorch took too long to compile"}))
                 break
             time.sleep(0.1)
@@ -270,7 +272,7 @@ def show_network(options, name, fact, deadline):
     except RuntimeError as error:
         late = time.monotonic() >= deadline - 1
         table.row(f"{title}: training", f"{options.steps} steps", "-",
-                  ("not measured: " if late else "FAILED: ") + str(error))
+                  ("incomplete: " if late else "FAILED: ") + str(error))
         return
     finally:
         sampler.stop()
@@ -315,7 +317,7 @@ def measure(options):
     wait_for_torch(options, facts, time.monotonic() + options.seconds / 2)
     for name, fact in facts.items():
         if deadline - time.monotonic() < 15:
-            table.row(f"{fact['title']}: memory and speed", "-", "-", "not measured: no time was left")
+            table.row(f"{fact['title']}: memory and speed", "-", "-", "incomplete: no time was left")
             continue
         show_network(options, name, fact, deadline)
     return 0

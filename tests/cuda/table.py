@@ -17,8 +17,8 @@ def use_carried_libraries():
 
 
 def row(what, wanted, measured, verdict):
-    """One row; check.sh counts it as a failure when the verdict begins with FAILED. Written at once: a part that runs
-    out of time leaves what it had."""
+    """One row; check.sh counts it as a failure when the verdict begins with FAILED, and as left out when it begins with
+    incomplete. Written at once: a part that runs out of time leaves what it had."""
     print("\t".join(str(cell).replace("\t", " ").replace("\n", " ") for cell in (what, wanted, measured, verdict)),
           flush=True)
 
@@ -31,6 +31,11 @@ def last_line(text):
 def reason(error):
     """What a program that failed said, without its command."""
     return last_line(str(error).rsplit("]: ", 1)[-1])
+
+
+def failed(causes):
+    """The verdict for a row of several runs: the first cause, and how many there are."""
+    return f"FAILED: {causes[0]}" + (f", and {len(causes) - 1} more" if len(causes) > 1 else "")
 
 
 def percent(measured, wanted):
