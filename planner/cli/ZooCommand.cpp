@@ -16,7 +16,7 @@ namespace shardscope::planner::cli {
 
 namespace {
 
-void printJson() {
+void printTables() {
     contract::OrderedJson graphs = contract::OrderedJson::array();
     for (const ZooEntry& entry : bundledGraphs())
         graphs.push_back({{"name", entry.name}, {"title", entry.title}});
@@ -34,7 +34,7 @@ void printJson() {
     printJson(contract::OrderedJson{{"graphs", graphs}, {"clusters", clusters}, {"presets", presetList}});
 }
 
-void printText() {
+void printLists() {
     print("Graphs\n");
     for (const ZooEntry& entry : bundledGraphs())
         print("  {:<26} {}\n", entry.name, entry.title);
@@ -54,7 +54,7 @@ void addZoo(CLI::App& app, int& exitCode) {
     CLI::App* command = app.add_subcommand("zoo", "bundled graphs, clusters and precisions");
     command->add_flag("--json", *json, "one JSON document on standard output");
     command->callback([json, &exitCode] {
-        *json ? printJson() : printText();
+        *json ? printTables() : printLists();
         exitCode = 0;
     });
 }
