@@ -23,8 +23,8 @@ using contract::Result;
 
 namespace {
 
-constexpr std::int64_t kMaximumFileBytes = 40 << 20;
-// 61 layers of 256 experts are 45,000 operators, 1.3 million values and 33 MiB.
+constexpr std::int64_t kMaximumFileBytes = 31 << 20;
+// 61 layers of 256 experts are 45,000 operators, 1.3 million values and 27 MiB.
 constexpr std::size_t kMaximumValues = 1'400'000;
 constexpr std::int64_t kMaximumElements = std::int64_t{1} << 50;
 constexpr std::int64_t kMaximumSequence = 1 << 24;
@@ -248,7 +248,7 @@ std::string graphFileText(const Graph& graph) {
             operators.push_back(toJson(op));
         json["operators"] = std::move(operators);
     }
-    return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
+    return json.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
 Result<GraphPointer> readGraphFile(const std::string& path, std::int64_t sequence) {

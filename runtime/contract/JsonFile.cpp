@@ -27,7 +27,9 @@ constexpr std::size_t kKeyShown = 64; ///< bytes of a key of a file in a message
 /// beyond a number, since a value of two bytes in a file takes a hundred in memory.
 class DocumentBuilder final : public nlohmann::json_sax<Json> {
 public:
-    explicit DocumentBuilder(std::size_t maximumValues) : m_left(maximumValues), m_maximumValues(maximumValues) {}
+    explicit DocumentBuilder(std::size_t maximumValues)
+        : m_left(maximumValues), m_maximumValues(maximumValues),
+          m_maximumMembers(std::max(maximumValues / 4, std::size_t{1} << 17)) {}
 
     const std::string& message() const { return m_message; }
     Json take() { return std::move(m_root); }
@@ -67,6 +69,8 @@ private:
         if (m_left == 0)
             return fail(fmt::format("has more than {} values", m_maximumValues));
         --m_left;
+        if (!m_open.empty() && m_open.back()->size() > m_maximumMembers)
+            return fail(fmt::format("has more than {} values in one list or object", m_maximumMembers));
         if (m_open.empty()) {
             m_root = std::move(value);
             m_added = &m_root;
@@ -100,6 +104,7 @@ private:
     Json* m_added = nullptr;
     std::size_t m_left;
     std::size_t m_maximumValues;
+    std::size_t m_maximumMembers; ///< of one list or object: what a file is about is not one list
     std::string m_message;
 };
 

@@ -78,9 +78,12 @@ class tst_hostile_files : public QObject {
         return {"inspect", path, "--json"};
     }
 
-    void expectRefusal(const test::HostileFile& file) {
+    /// What a program is said to have taken includes what this one holds when it starts it: the file's bytes are let
+    /// go.
+    void expectRefusal(test::HostileFile file) {
         const fs::path path = fs::path(m_folder.path().toStdString()) / file.name;
         std::ofstream(path, std::ios::binary).write(file.bytes.data(), static_cast<std::streamsize>(file.bytes.size()));
+        std::string().swap(file.bytes);
         expectRefusalOf(path.string(), file.expected);
         fs::remove(path);
     }
@@ -151,12 +154,12 @@ private slots:
                        R"({"model_type":"bert","id2label":1,"x":)" + keys(4 * kMebibyte - 64) + "}", "id2label"});
         for (const char* value : {"0", "{}", "[]", "\"\"", "\"sixteen letters.\""})
             expectRefusal({"a graph of nothing", "x.graph.json",
-                           R"({"format":"shardscope-graph","version":2,"x":)" + repeated(value, 39 * kMebibyte) + "}",
+                           R"({"format":"shardscope-graph","version":2,"x":)" + repeated(value, 30 * kMebibyte) + "}",
                            "has more than"});
-        expectRefusal({"a graph of keys", "x.graph.json", keys(39 * kMebibyte), "has more than"});
+        expectRefusal({"a graph of keys", "x.graph.json", keys(30 * kMebibyte), "has more than"});
         expectRefusal(
             {"one long text", "x.graph.json",
-             R"({"format":"shardscope-graph","version":2,"x":)" + ('"' + std::string(39 * kMebibyte, 'x')) + "\"}",
+             R"({"format":"shardscope-graph","version":2,"x":)" + ('"' + std::string(30 * kMebibyte, 'x')) + "\"}",
              "version is 2"});
         expectRefusal({"an index of nothing", "model.safetensors.index.json",
                        R"({"weight_map":)" + keys(31 * kMebibyte) + "}", "has more than"});
