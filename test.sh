@@ -47,8 +47,7 @@ fetch_cudnn_frontend
 configure_and_build release || { failed=1 status=1; finish; }
 run_preset release "$@"
 if [ -n "$sanitize" ]; then
-    # Contract, planner and readers under the address and undefined-behaviour sanitizers; hardly optimised, which takes a third
-    # of the compiler's time.
+    # Contract, planner and readers under the address and undefined-behaviour sanitizers.
     if configure_and_build asan contract_tests planner_tests; then
         run_preset asan -R '^(contract|planner)/'
     else
