@@ -136,7 +136,7 @@ void SetupPanel::buildTraining(Card* card) {
     auto* grid = new QGridLayout;
     grid->setContentsMargins(0, 0, 0, 0);
     grid->setHorizontalSpacing(6);
-    grid->setVerticalSpacing(4);
+    grid->setVerticalSpacing(2); // all of the card is seen at 1280 x 800
     grid->setColumnStretch(1, 1);
     card->body()->addLayout(grid);
 
