@@ -98,11 +98,6 @@ contract::Result<void> Executor::handle(const Lane::Job& job) {
     return result;
 }
 
-void Executor::beginOnLane(std::function<contract::Result<void>(Ring&)> errand) {
-    m_errand = std::move(errand);
-    hand({StepCode::Load, -1, -1, -1});
-}
-
 contract::Result<void> Executor::awaitLane() {
     if (!drain())
         return tl::unexpected(failure());
@@ -110,7 +105,8 @@ contract::Result<void> Executor::awaitLane() {
 }
 
 contract::Result<void> Executor::onLane(std::function<contract::Result<void>(Ring&)> errand) {
-    beginOnLane(std::move(errand));
+    m_errand = std::move(errand);
+    hand({StepCode::Load, -1, -1, -1});
     return awaitLane();
 }
 

@@ -62,8 +62,7 @@ public:
     contract::Result<std::vector<float>> predict(std::int64_t position);
     /// Runs something on the communication thread and waits for it.
     contract::Result<void> onLane(std::function<contract::Result<void>(Ring&)> errand);
-    /// The same without waiting; finish with awaitLane().
-    void beginOnLane(std::function<contract::Result<void>(Ring&)> errand);
+    /// Waits until the communication thread has done everything.
     contract::Result<void> awaitLane();
 
     const StateLayout& layout() const { return m_layout; }
