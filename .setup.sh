@@ -4,9 +4,9 @@
 packages_build=(g++ cmake ninja-build git pkg-config nlohmann-json3-dev libfmt-dev libcli11-dev libexpected-dev libssl-dev
     libgloo-dev libopenblas-dev libpcre2-dev libutf8proc-dev libonnx-dev libprotobuf-dev protobuf-compiler libhwloc-dev
     qt6-base-dev qt6-charts-dev libqt6opengl6-dev qt6-svg-dev fonts-dejavu-core fonts-inter)
-# Launchers that the worker is tried under; only CI installs them, elsewhere the tests of them are
-# skipped where they are missing.
-packages_ci=(openmpi-bin slurm-client slurmctld slurmd iproute2)
+# Launchers and servers that runs are tried under, and the compiler of the sanitized tests; only CI and `test.sh --sanitize`
+# install them, elsewhere the tests of them are skipped where they are missing.
+packages_ci=(openmpi-bin slurm-client slurmctld slurmd iproute2 openssh-client openssh-server clang)
 packages_run=(qt6-qpa-plugins)
 
 say() { printf '%s: %s\n' "$(basename "$0")" "$*"; }

@@ -43,7 +43,7 @@ QByteArray LineSplitter::drain() {
 void RunRecord::addLog(double t, std::int32_t rank, const QString& level, const QString& text) {
     if (m_log.size() >= kMaximumLog)
         m_log.erase(m_log.begin(), m_log.begin() + kMaximumLog / 10);
-    m_log.push_back({t, rank, level, text});
+    m_log.push_back({t, rank, level, text, false});
 }
 
 void RunRecord::takeLine(const QByteArray& line) {
@@ -59,8 +59,10 @@ void RunRecord::takeLine(const QByteArray& line) {
 }
 
 void RunRecord::takeLog(const QString& text) {
-    if (!text.trimmed().isEmpty())
-        addLog(0, -1, QStringLiteral("info"), text);
+    if (text.trimmed().isEmpty())
+        return;
+    addLog(0, -1, QStringLiteral("info"), text);
+    m_log.back().isOwn = true;
 }
 
 RunWorker& RunRecord::worker(std::int32_t rank) {
@@ -132,6 +134,15 @@ void RunRecord::takeEvent(const contract::Event& event) {
     std::visit(visitor, event.body);
 }
 
+void RunRecord::restart() {
+    RunRecord fresh;
+    for (const RunLogLine& line : m_log)
+        if (line.isOwn)
+            fresh.m_log.push_back(line);
+    fresh.m_waiting = m_waiting;
+    *this = std::move(fresh);
+}
+
 void RunRecord::beginAgain() {
     m_bye.reset();
     m_failure.reset();
@@ -172,7 +183,9 @@ QString RunRecord::headline() const {
                                                : translate("Failed after step %1"))
                      .arg(countText(steps));
     } else if (m_steps.empty()) {
-        parts << (m_workers.empty() ? translate("Starting") : translate("Warming up"));
+        parts << (!m_workers.empty()    ? translate("Warming up")
+                  : m_waiting.isEmpty() ? translate("Starting")
+                                        : m_waiting);
     } else {
         parts << (stepsAsked() > 0
                       ? translate("Step %1 of %2").arg(countText(m_steps.back().step), countText(stepsAsked()))

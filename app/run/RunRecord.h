@@ -36,6 +36,7 @@ struct RunLogLine {
     std::int32_t rank = -1;
     QString level;
     QString text;
+    bool isOwn = false; ///< not from the telemetry
 };
 
 /// All that is known of a run, from its telemetry lines.
@@ -48,6 +49,10 @@ public:
     void takeEvent(const contract::Event& event);
     /// The run goes on: how it ended is over, its steps and log stay.
     void beginAgain();
+    /// The telemetry is told again from its beginning: only the log of what this program did stays.
+    void restart();
+    /// What a run that has not begun waits for: "Job 12 is pending (Resources)".
+    void setWaiting(const QString& text) { m_waiting = text; }
 
     const std::optional<contract::HelloEvent>& hello() const { return m_hello; }
     const std::vector<contract::StepEvent>& steps() const { return m_steps; }
@@ -87,6 +92,7 @@ private:
     std::optional<contract::ByeEvent> m_bye;
     std::optional<contract::CheckpointEvent> m_checkpoint;
     int m_garbage = 0;
+    QString m_waiting;
 };
 
 } // namespace shardscope::app

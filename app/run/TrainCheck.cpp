@@ -2,10 +2,13 @@
 #include "app/run/TrainCheck.h"
 
 #include "app/document/Verdict.h"
+#include "runtime/contract/NativeEngine.h"
 
 #include <QCoreApplication>
 #include <QDateTime>
 #include <QStandardPaths>
+
+#include <algorithm>
 
 namespace shardscope::app {
 
@@ -35,18 +38,18 @@ TrainCheck checkTraining(const AnswerPointer& answer) {
         check.reason = translate("Our engine does not train %1 yet").arg(family);
         return check;
     }
-    if (!cluster.isCpu) {
-        check.canReplan = true;
-        check.reason = translate("No %1 in this machine").arg(QString::fromStdString(cluster.device.name));
-        return check;
-    }
+    const bool isHere = answer->choices->clusterArgument == "local" || cluster.isCpu;
+    check.canReplan = !isHere;
     if (!plan.feasible) {
         check.reason = translate("No plan fits this budget");
         return check;
     }
-    if (!QString::fromStdString(plan.training.precision).startsWith(QLatin1String("fp32"))) {
-        check.reason = translate("CPU workers train in fp32; this plan is %1")
-                           .arg(QString::fromStdString(plan.training.precision));
+    const QString precision = QString::fromStdString(plan.training.precision);
+    const auto& trained = contract::trainedPresets(cluster.isCpu);
+    if (std::find(trained.begin(), trained.end(), plan.training.precision) == trained.end()) {
+        check.reason = (cluster.isCpu ? translate("CPU workers train in fp32; this plan is %1")
+                                      : translate("Our engine does not train in %1 yet"))
+                           .arg(precision);
         return check;
     }
     if (plan.training.lossChunks != 1) {
@@ -54,8 +57,14 @@ TrainCheck checkTraining(const AnswerPointer& answer) {
             translate("Our engine computes the loss in one piece; this plan in %1").arg(plan.training.lossChunks);
         return check;
     }
-    if (plan.training.attention != contract::AttentionKernel::Fused)
+    if (plan.training.attention != contract::AttentionKernel::Fused) {
         check.reason = translate("Our engine computes attention fused; this plan keeps its scores");
+        return check;
+    }
+    if (!isHere) {
+        check.isElsewhere = true;
+        check.reason = translate("No %1 in this machine").arg(QString::fromStdString(cluster.device.name));
+    }
     return check;
 }
 

@@ -10,9 +10,10 @@ namespace shardscope::app {
 
 /// Whether the plan shown can be trained on this machine, and what the button says.
 struct TrainCheck {
-    QString buttonText;     ///< "Train on 2 CPU workers"
-    QString reason;         ///< why not; empty when it can
-    bool canReplan = false; ///< planning for this machine would help
+    QString buttonText;       ///< "Train on 2 CPU workers"
+    QString reason;           ///< why not; empty when it can
+    bool canReplan = false;   ///< planning for this machine would help
+    bool isElsewhere = false; ///< nothing but the machine stands in the way: it can be trained where its devices are
     bool isPossible() const { return reason.isEmpty(); }
 };
 TrainCheck checkTraining(const AnswerPointer& answer);

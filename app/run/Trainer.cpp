@@ -18,6 +18,8 @@ namespace {
 
 constexpr int kBatchMilliseconds = 60;
 constexpr int kTailMilliseconds = 200;
+constexpr int kNoConnection = 255; // ssh's own exit code
+const QString kDistantFile = QStringLiteral("/target.json");
 
 } // namespace
 
@@ -35,7 +37,10 @@ Trainer::~Trainer() {
         return;
     m_process->disconnect(this);
     if (m_process->state() != QProcess::NotRunning) {
-        signalRun(SIGKILL);
+        if (m_distant.target.isHere())
+            signalRun(SIGKILL);
+        else
+            m_process->kill(); // the connection; the run goes on
         m_process->waitForFinished(2000);
     }
 }
@@ -52,62 +57,94 @@ void Trainer::changeSoon() {
         m_batch.start();
 }
 
-void Trainer::start(contract::Plan plan, const TrainSettings& settings) {
+void Trainer::begin(const QString& runDirectory) {
+    m_tailTimer.stop();
+    m_tailed.close();
+    m_mirror.close();
+    m_record = {};
+    m_output = {};
+    m_errors = {};
+    m_lastError.clear();
+    m_isLost = false;
+    m_attempts = 0;
+    m_startsOver = false;
+    m_runDirectory = runDirectory;
+}
+
+void Trainer::start(contract::Plan plan, const TrainSettings& settings, const RunTarget& target) {
     if (isActive())
         return;
     plan.training.optimizer.learningRate = settings.learningRate;
-    m_checkpointEvery = settings.checkpointEvery;
+    if (const QString problem = target.problem(); !problem.isEmpty()) {
+        Q_EMIT failed(problem);
+        return;
+    }
     if (!QDir().mkpath(settings.runDirectory)) {
         Q_EMIT failed(tr("Cannot create the run folder %1").arg(settings.runDirectory));
         return;
     }
     const QString planPath = settings.runDirectory + QStringLiteral("/plan.json");
-    if (const auto written = contract::writeFileAtomically(planPath.toStdString(), contract::formatPlan(plan));
-        !written) {
+    const std::string text = contract::formatPlan(plan);
+    if (const auto written = contract::writeFileAtomically(planPath.toStdString(), text); !written) {
         Q_EMIT failed(QString::fromStdString(written.error().message));
         return;
     }
-    m_tailTimer.stop();
-    m_record = {};
-    m_output = {};
-    m_errors = {};
-    m_lastError.clear();
-    m_runDirectory = settings.runDirectory;
-    launch({QStringLiteral("run"), planPath, QStringLiteral("--data"), settings.data, QStringLiteral("--steps"),
-            QString::number(settings.steps), QStringLiteral("--seed"), QString::number(settings.seed),
-            QStringLiteral("--checkpoint-every"), QString::number(settings.checkpointEvery),
-            QStringLiteral("--run-dir"), settings.runDirectory});
+    begin(settings.runDirectory);
+    m_distant = {target, settings};
+    m_device = QString::fromStdString(plan.target);
+    m_cluster = plan.cluster;
+    if (target.isHere()) {
+        QFile::remove(m_runDirectory + kDistantFile); // of an older run in this folder
+        launch(trainArguments(QStringLiteral("run"), settings, m_device, m_runDirectory, false));
+    } else if (keepDistantRun()) {
+        startElsewhere(QByteArray::fromStdString(text), false);
+    }
 }
 
 bool Trainer::canResume() const {
-    return m_state == State::Ended && m_record.checkpoint() && !m_runDirectory.isEmpty();
+    return m_state == State::Ended && !m_isLost && m_record.checkpoint() && !m_runDirectory.isEmpty();
 }
 
 void Trainer::resume(std::int64_t steps) {
     if (!canResume())
         return;
-    // What the run was started with stands in its folder; the program checks that it is the same.
-    const std::string file = (m_runDirectory + QStringLiteral("/run.json")).toStdString();
-    const auto document = contract::readJsonFile(file, 1 << 20);
-    if (!document) {
-        Q_EMIT failed(QString::fromStdString(document.error().message));
-        return;
+    if (m_device.isEmpty()) { // attached: the plan says what it runs on
+        const auto plan = contract::readPlanFile((m_runDirectory + QStringLiteral("/plan.json")).toStdString());
+        if (!plan) {
+            Q_EMIT failed(QString::fromStdString(plan.error().message));
+            return;
+        }
+        m_device = QString::fromStdString(plan->target);
+        m_cluster = plan->cluster;
     }
-    const contract::JsonCursor root(*document, file);
-    const QString data = QString::fromStdString(root.at("data").text());
-    if (root.failed()) {
-        Q_EMIT failed(QString::fromStdString(root.error().value().message));
-        return;
+    TrainSettings settings = m_distant.settings;
+    settings.steps = steps;
+    if (m_distant.target.isHere()) {
+        // What the run was started with stands in its folder; the program checks that it is the same.
+        const std::string file = (m_runDirectory + QStringLiteral("/run.json")).toStdString();
+        const auto document = contract::readJsonFile(file, 1 << 20);
+        if (!document) {
+            Q_EMIT failed(QString::fromStdString(document.error().message));
+            return;
+        }
+        const contract::JsonCursor root(*document, file);
+        settings.data = QString::fromStdString(root.at("data").text());
+        settings.tokenizer.clear();
+        if (root.failed()) {
+            Q_EMIT failed(QString::fromStdString(root.error().value().message));
+            return;
+        }
     }
     m_tailTimer.stop();
     m_tailed.close();
     m_output = {};
     m_errors = {};
     m_lastError.clear();
-    launch({QStringLiteral("run"), m_runDirectory + QStringLiteral("/plan.json"), QStringLiteral("--data"), data,
-            QStringLiteral("--steps"), QString::number(steps), QStringLiteral("--checkpoint-every"),
-            QString::number(std::max<std::int64_t>(1, m_checkpointEvery)), QStringLiteral("--run-dir"), m_runDirectory,
-            QStringLiteral("--resume")});
+    m_distant.settings = settings;
+    if (m_distant.target.isHere())
+        launch(trainArguments(QStringLiteral("run"), settings, m_device, m_runDirectory, true));
+    else
+        startElsewhere({}, true);
 }
 
 void Trainer::launch(const QStringList& arguments) {
@@ -138,14 +175,21 @@ void Trainer::launch(const QStringList& arguments) {
 }
 
 void Trainer::readOutput() {
-    for (const QByteArray& line : m_output.take(m_process->readAllStandardOutput()))
+    const QByteArray bytes = m_process->readAllStandardOutput();
+    if (bytes.isEmpty())
+        return;
+    mirror(bytes);
+    for (const QByteArray& line : m_output.take(bytes))
         m_record.takeLine(line);
     changeSoon();
 }
 
 void Trainer::readErrors() {
     for (const QByteArray& line : m_errors.take(m_process->readAllStandardError())) {
-        m_lastError = QString::fromUtf8(line);
+        const QString text = QString::fromUtf8(line);
+        if (takeQueueLine(text))
+            continue;
+        m_lastError = text;
         m_record.takeLog(m_lastError);
     }
     changeSoon();
@@ -160,21 +204,30 @@ void Trainer::processFinished(int code, QProcess::ExitStatus status) {
         m_record.takeLog(m_lastError);
     }
     if (!m_record.bye()) {
+        if (!m_distant.target.isHere() && reconnect(code))
+            return;
         // It ended without saying so: the exit is all there is to tell.
-        contract::ByeEvent bye;
-        const bool wasAsked = m_state == State::Stopping;
-        bye.status = wasAsked ? "stopped" : "failed";
-        bye.steps = m_record.steps().empty() ? 0 : m_record.steps().back().step;
-        bye.reason = status == QProcess::CrashExit
-                         ? tr("the training program was ended by a signal").toStdString()
-                         : tr("the training program ended with code %1").arg(code).toStdString();
-        if (!m_lastError.isEmpty() && !wasAsked)
-            bye.reason += ": " + m_lastError.toStdString();
-        m_record.takeEvent({{}, bye});
+        endUnsaid(m_isLost ? tr("the connection to %1 is lost; the run may go on there").arg(m_distant.target.name())
+                  : status == QProcess::CrashExit ? tr("the training program was ended by a signal")
+                  : !m_distant.target.isHere() && code == kNoConnection
+                      ? tr("no connection to %1").arg(m_distant.target.name())
+                      : tr("the training program ended with code %1").arg(code));
     }
     m_batch.stop();
+    m_mirror.close();
     setState(State::Ended);
     Q_EMIT recordChanged();
+}
+
+void Trainer::endUnsaid(const QString& reason) {
+    contract::ByeEvent bye;
+    const bool wasAsked = m_state == State::Stopping && !m_isLost;
+    bye.status = wasAsked ? "stopped" : "failed";
+    bye.steps = m_record.steps().empty() ? 0 : m_record.steps().back().step;
+    bye.reason = reason.toStdString();
+    if (!m_lastError.isEmpty() && !wasAsked)
+        bye.reason += ": " + m_lastError.toStdString();
+    m_record.takeEvent({{}, bye});
 }
 
 void Trainer::signalRun(int signal) {
@@ -189,16 +242,18 @@ void Trainer::signalRun(int signal) {
 }
 
 void Trainer::stop() {
-    if (m_state == State::Running) {
-        setState(State::Stopping);
-        signalRun(SIGINT);
-    } else if (m_state == State::Stopping) {
-        signalRun(SIGKILL);
-    }
+    if (!isActive())
+        return;
+    const bool atOnce = m_state == State::Stopping;
+    setState(State::Stopping);
+    if (m_distant.target.isHere())
+        signalRun(atOnce ? SIGKILL : SIGINT);
+    else
+        stopElsewhere(atOnce);
 }
 
 void Trainer::leaveRunning() {
-    if (!m_process)
+    if (!m_process || !m_distant.target.isHere()) // what runs elsewhere does so anyway
         return;
     // A QProcess kills its child when destroyed; this one is given up on purpose and ends with the program.
     m_process->disconnect(this);
@@ -209,18 +264,46 @@ void Trainer::leaveRunning() {
 void Trainer::attach(const QString& runDirectory) {
     if (isActive())
         return;
+    std::optional<DistantRun> distant;
+    if (QFileInfo::exists(runDirectory + kDistantFile)) {
+        auto read = readDistantRun(runDirectory + kDistantFile);
+        if (!read) {
+            Q_EMIT failed(QString::fromStdString(read.error().message));
+            return;
+        }
+        distant = std::move(*read);
+    }
     const QString path = runDirectory + QStringLiteral("/run.ndjson");
-    m_tailed.close();
+    QFile telemetry(path);
+    if (!telemetry.open(QIODevice::ReadOnly) && !distant) {
+        Q_EMIT failed(tr("%1 is not a run folder: %2").arg(path, telemetry.errorString()));
+        return;
+    }
+    delete m_process;
+    m_process = nullptr;
+    begin(runDirectory);
+    m_device.clear();
+    m_distant = distant.value_or(DistantRun{});
+    if (distant) {
+        // What is recorded here is shown until the machine answers; when that has the end, there is nothing to ask.
+        for (const QByteArray& line : m_output.take(telemetry.readAll()))
+            m_record.takeLine(line);
+        m_output = {};
+        setState(State::Running);
+        if (m_record.bye()) {
+            setState(State::Ended);
+            Q_EMIT recordChanged();
+        } else {
+            follow(1);
+        }
+        return;
+    }
+    telemetry.close();
     m_tailed.setFileName(path);
     if (!m_tailed.open(QIODevice::ReadOnly)) {
         Q_EMIT failed(tr("%1 is not a run folder: %2").arg(path, m_tailed.errorString()));
         return;
     }
-    delete m_process;
-    m_process = nullptr;
-    m_record = {};
-    m_output = {};
-    m_runDirectory = runDirectory;
     setState(State::Running);
     m_tailTimer.start();
     tail();
@@ -234,13 +317,8 @@ void Trainer::tail() {
         m_record.hello() && m_record.hello()->pid > 1 && ::kill(static_cast<pid_t>(m_record.hello()->pid), 0) != 0;
     if (bytes.isEmpty() && (m_record.bye() || isGone)) {
         m_record.takeLine(m_output.drain());
-        if (!m_record.bye()) {
-            contract::ByeEvent bye;
-            bye.status = "failed";
-            bye.steps = m_record.steps().empty() ? 0 : m_record.steps().back().step;
-            bye.reason = tr("the training program is no longer there").toStdString();
-            m_record.takeEvent({{}, bye});
-        }
+        if (!m_record.bye())
+            endUnsaid(tr("the training program is no longer there"));
         m_tailTimer.stop();
         setState(State::Ended);
     }

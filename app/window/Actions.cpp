@@ -156,6 +156,8 @@ void Actions::buildRun() {
     QMenu* menu = m_window.menuBar()->addMenu(tr("&Run"));
     add(menu, tr("Show the &run"), QKeySequence(tr("Ctrl+2")), [this] { m_window.showMode(1); });
     add(menu, tr("&Train…"), QKeySequence(tr("Ctrl+Return")), [this] { m_window.openTrainCard(); });
+    add(menu, tr("Train on &another machine…"), QKeySequence(tr("Ctrl+Shift+Return")),
+        [this] { m_window.openTrainCardElsewhere(); });
     add(menu, tr("&Stop the run"), QKeySequence(tr("Ctrl+.")), [this] { m_window.trainer().stop(); });
     add(menu, tr("R&esume the run"), QKeySequence(tr("Ctrl+R")), [this] { m_window.resumeRun(); });
     menu->addSeparator();

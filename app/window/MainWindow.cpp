@@ -114,6 +114,7 @@ void MainWindow::wire() {
     connect(m_toolBar, &ToolBar::paletteRequested, this, &MainWindow::openPalette);
     connect(m_toolBar, &ToolBar::trainRequested, this, &MainWindow::openTrainCard);
     connect(m_toolBar, &ToolBar::replanRequested, this, &MainWindow::replanHere);
+    connect(m_toolBar, &ToolBar::elsewhereRequested, this, &MainWindow::openTrainCardElsewhere);
     connect(m_setup, &SetupPanel::openGraphRequested, this, [this] { openPathByDialog(true); });
     connect(m_setup, &SetupPanel::openClusterRequested, this, [this] { openPathByDialog(false); });
     connect(m_setup, &SetupPanel::measureRequested, this, &MainWindow::toggleMeasuring);
@@ -239,22 +240,35 @@ void MainWindow::openPalette() {
 }
 
 void MainWindow::openTrainCard() {
+    showTrainCard(false);
+}
+
+void MainWindow::openTrainCardElsewhere() {
+    showTrainCard(true);
+}
+
+void MainWindow::showTrainCard(bool isElsewhere) {
     const auto answer = m_document.answer();
     const TrainCheck check = checkTraining(answer);
-    if (!check.isPossible() || m_trainer.isActive()) {
-        if (!check.isPossible())
-            m_messages->showMessage(check.reason);
+    if (m_trainer.isActive())
+        return;
+    if (!check.isPossible() && !(isElsewhere && check.isElsewhere)) {
+        m_messages->showMessage(check.reason);
         return;
     }
-    m_trainCard->open(defaultSettings(*answer->plan->request.graph), check.buttonText);
+    m_trainCard->open(defaultSettings(*answer->plan->request.graph), check.buttonText, isElsewhere);
     placeOverlays();
 }
 
-void MainWindow::startTraining(const TrainSettings& settings) {
+void MainWindow::startTraining(const TrainSettings& settings, const RunTarget& target) {
     const auto answer = m_document.answer();
     if (!answer || !answer->plan || !answer->plan->feasible)
         return;
-    m_trainer.start(planner::emitPlan(*answer->plan, "shardscope " SHARDSCOPE_VERSION), settings);
+    if (const TrainCheck check = checkTraining(answer); target.isHere() && !check.isPossible()) {
+        m_messages->showMessage(check.reason);
+        return;
+    }
+    m_trainer.start(planner::emitPlan(*answer->plan, "shardscope " SHARDSCOPE_VERSION), settings, target);
     showMode(1);
     m_runPage->setFocus(Qt::OtherFocusReason);
 }
@@ -269,6 +283,8 @@ void MainWindow::showFailure() {
         choices.push_back({tr("Show the run"), [this] { showMode(1); }, false});
     if (m_trainer.canResume())
         choices.push_back({tr("Resume from step %1").arg(record.checkpoint()->step), [this] { resumeRun(); }, true});
+    if (m_trainer.isLost())
+        choices.push_back({tr("Connect again"), [this] { m_trainer.attach(QString(m_trainer.runDirectory())); }, true});
     // What was held beyond the prediction can be set aside, so that the next plan leaves room for it.
     std::int64_t surplus = 0;
     for (const RunWorker& worker : record.workers())
@@ -368,7 +384,8 @@ void MainWindow::dropEvent(QDropEvent* event) {
         if (!url.isLocalFile())
             continue;
         m_openingPath = url.toLocalFile();
-        if (QFileInfo::exists(m_openingPath + QStringLiteral("/run.ndjson"))) {
+        if (QFileInfo::exists(m_openingPath + QStringLiteral("/run.ndjson")) ||
+            QFileInfo::exists(m_openingPath + QStringLiteral("/target.json"))) {
             m_trainer.attach(m_openingPath);
             showMode(1);
         } else {
@@ -380,7 +397,8 @@ void MainWindow::dropEvent(QDropEvent* event) {
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {
-    if (!m_trainer.isActive() || !m_trainer.isOwn()) {
+    // What runs elsewhere does so without this window, and is found again through its folder.
+    if (!m_trainer.isActive() || !m_trainer.isOwn() || !m_trainer.target().isHere()) {
         saveNow();
         saveSettings();
         event->accept();

@@ -79,6 +79,8 @@ public:
     Exporting& exporting() { return m_exporting; }
     void openPalette();
     void openTrainCard();
+    /// The same for other machines, also when this one has not the plan's devices.
+    void openTrainCardElsewhere();
     void replanHere();
     void addRecent(const QString& path);
     QStringList recentFiles() const;
@@ -104,7 +106,8 @@ private:
     void saveNow();
     void saveSettings() const;
     void placeOverlays();
-    void startTraining(const TrainSettings& settings);
+    void showTrainCard(bool isElsewhere);
+    void startTraining(const TrainSettings& settings, const RunTarget& target);
 
     Theme& m_theme;
     Document m_document;

@@ -44,7 +44,8 @@ ToolBar::ToolBar(Document& document, QWidget* parent)
       m_undo(new QToolButton(this)), m_redo(new QToolButton(this)),
       m_mode(new SegmentedSwitch({tr("Plan"), tr("Run")}, this)), m_save(new QPushButton(tr("Save plan"), this)),
       m_search(new QPushButton(this)), m_reason(new ElidedLabel(this)),
-      m_replan(new QPushButton(tr("Re-plan for this machine"), this)), m_train(new QPushButton(tr("Train"), this)) {
+      m_replan(new QPushButton(tr("Re-plan here"), this)), m_elsewhere(new QPushButton(tr("Train elsewhere…"), this)),
+      m_train(new QPushButton(tr("Train"), this)) {
     setFixedHeight(44);
     m_graph->setMinimumWidth(112);
     m_graph->setMaximumWidth(166);
@@ -76,8 +77,12 @@ ToolBar::ToolBar(Document& document, QWidget* parent)
     m_search->setMaximumWidth(260);
     m_train->setObjectName("primary");
     m_train->setMinimumHeight(28);
-    m_replan->setObjectName("link");
-    m_replan->setCursor(Qt::PointingHandCursor);
+    for (QPushButton* link : {m_replan, m_elsewhere}) {
+        link->setObjectName("link");
+        link->setCursor(Qt::PointingHandCursor);
+        link->setStyleSheet(QStringLiteral("font-size: 11px; min-height: 14px; padding: 0; border: none;"));
+    }
+    m_elsewhere->setToolTip(tr("Train this plan on another machine over ssh, or in a Slurm cluster"));
     m_reason->setProperty("role", "small");
     m_reason->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
 
@@ -86,9 +91,13 @@ ToolBar::ToolBar(Document& document, QWidget* parent)
     reason->setContentsMargins(0, 3, 0, 3);
     reason->addStretch();
     reason->addWidget(m_reason);
-    reason->addWidget(m_replan, 0, Qt::AlignRight);
+    auto* links = new QHBoxLayout;
+    links->setSpacing(10);
+    links->addStretch();
+    links->addWidget(m_replan);
+    links->addWidget(m_elsewhere);
+    reason->addLayout(links);
     reason->addStretch();
-    m_replan->setStyleSheet(QStringLiteral("font-size: 11px; min-height: 14px; padding: 0; border: none;"));
 
     auto* row = new QHBoxLayout(this);
     row->setContentsMargins(kGap, 0, kGap, 0);
@@ -126,6 +135,7 @@ ToolBar::ToolBar(Document& document, QWidget* parent)
     connect(m_search, &QPushButton::clicked, this, &ToolBar::paletteRequested);
     connect(m_train, &QPushButton::clicked, this, &ToolBar::trainRequested);
     connect(m_replan, &QPushButton::clicked, this, &ToolBar::replanRequested);
+    connect(m_elsewhere, &QPushButton::clicked, this, &ToolBar::elsewhereRequested);
     connect(&document, &Document::choicesChanged, this, &ToolBar::showChoices);
     connect(&document, &Document::openFailed, this, &ToolBar::showChoices);
     setIcons();
@@ -168,6 +178,7 @@ void ToolBar::setTrainCheck(const TrainCheck& check, bool isRunning) {
     m_reason->setVisible(showReason);
     m_reason->setText(check.reason);
     m_replan->setVisible(showReason && check.canReplan);
+    m_elsewhere->setVisible(showReason && check.isElsewhere);
 }
 
 void ToolBar::setMode(int mode) {

@@ -30,6 +30,7 @@ Q_SIGNALS:
     void paletteRequested();
     void trainRequested();
     void replanRequested();
+    void elsewhereRequested();
 
 protected:
     void paintEvent(QPaintEvent* event) override;
@@ -49,6 +50,7 @@ private:
     QPushButton* m_search;
     QLabel* m_reason;
     QPushButton* m_replan;
+    QPushButton* m_elsewhere;
     QPushButton* m_train;
 };
 

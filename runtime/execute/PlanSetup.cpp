@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/execute/PlanSetup.h"
 
+#include "runtime/contract/NativeEngine.h"
 #include "runtime/memory/BufferPool.h"
 #include "runtime/ops/Rotary.h"
 
@@ -43,10 +44,7 @@ contract::Result<void> checkNetwork(const contract::Architecture& a) {
 
 /// Which precisions a device trains in. On a GPU those with weights, gradients and moments of 2 or 4 bytes.
 contract::Result<void> checkPrecision(const std::string& precision, DeviceKind device) {
-    static const std::vector<std::string_view> kCpu{"fp32-adam", "fp32-sgd-momentum"};
-    static const std::vector<std::string_view> kCuda{"fp32-adam", "bf16-adam", "bf16-adam-fp32grad", "bf16-pure-adam",
-                                                     "fp32-sgd-momentum"};
-    const auto& known = device == DeviceKind::Cpu ? kCpu : kCuda;
+    const auto& known = contract::trainedPresets(device == DeviceKind::Cpu);
     if (std::find(known.begin(), known.end(), precision) != known.end())
         return {};
     return contract::badInput(fmt::format("plan: training.precision is \"{}\"; on a {} this runtime trains {}",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "e2e/support/PrivateSlurm.h"
 #include "e2e/support/TrainerProcess.h"
 #include "e2e/support/TwoHosts.h"
+#include "support/PrivateSlurm.h"
 
 #include <QtCore/QProcessEnvironment>
 #include <QtCore/QStandardPaths>

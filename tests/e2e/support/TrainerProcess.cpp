@@ -102,21 +102,6 @@ QString writePlan(const QString& folder, const contract::Plan& plan, const QStri
     return file.fileName();
 }
 
-int freePort(int* taken) {
-    const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address);
-    socklen_t length = sizeof address;
-    getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length);
-    if (taken != nullptr && listen(listener, 1) == 0)
-        *taken = listener;
-    else
-        close(listener);
-    return ntohs(address.sin_port);
-}
-
 bool isAlive(qint64 pid) {
     QFile file(QString("/proc/%1/stat").arg(pid));
     if (!file.open(QIODevice::ReadOnly))

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/contract/Telemetry.h"
+#include "support/FreePort.h"
 #include "support/PlanRecipe.h"
 
 #include <QtCore/QProcess>
@@ -57,8 +58,6 @@ private:
 
 /// Writes a plan file and returns its path.
 QString writePlan(const QString& folder, const contract::Plan& plan, const QString& name = "plan.json");
-/// A TCP port of the loopback address that nobody uses just now; `taken`, if given, receives a socket that occupies it.
-int freePort(int* taken = nullptr);
 /// Whether a process with this id is alive (a zombie is not).
 bool isAlive(qint64 pid);
 bool waitUntilGone(const std::vector<qint64>& pids, int milliseconds = 5000);

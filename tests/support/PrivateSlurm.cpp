@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "e2e/support/PrivateSlurm.h"
+#include "support/PrivateSlurm.h"
 
-#include "e2e/support/TrainerProcess.h"
+#include "support/FreePort.h"
 
 #include <QtCore/QDir>
 #include <QtCore/QFile>
