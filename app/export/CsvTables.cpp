@@ -117,7 +117,8 @@ QByteArray ledgerCsv(const planner::PlanResult& plan) {
 
 QByteArray timelineCsv(const StepPicture& step) {
     Csv csv;
-    csv << "stream"
+    csv << "source"
+        << "stream"
         << "phase"
         << "operator"
         << "slice"
@@ -127,18 +128,32 @@ QByteArray timelineCsv(const StepPicture& step) {
         << "bytes";
     csv.endLine();
     const auto& operators = step.plan->request.graph->operators;
-    for (const Lane& lane : step.lanes)
-        for (const planner::Interval& interval : lane.intervals) {
-            csv << (interval.stream == planner::Stream::Compute ? "compute" : "communication")
-                << phaseName(phaseOf(interval.phase));
-            if (interval.op >= 0)
-                csv << operators[static_cast<std::size_t>(interval.op)].name;
-            else
-                csv << "all";
-            csv << interval.part << interval.microStep << planner::toSeconds(interval.begin)
-                << planner::toSeconds(interval.end) << interval.bytes;
-            csv.endLine();
-        }
+    const auto write = [&](const std::array<Lane, 2>& lanes, bool isMeasured) {
+        for (const Lane& lane : lanes)
+            for (const planner::Interval& interval : lane.intervals) {
+                csv << (isMeasured ? "measured" : "simulated")
+                    << (interval.stream == planner::Stream::Compute ? "compute" : "communication")
+                    << phaseName(phaseOf(interval.phase));
+                if (interval.op >= 0)
+                    csv << operators[static_cast<std::size_t>(interval.op)].name;
+                else
+                    csv << "all";
+                if (isMeasured) // a trace names neither slice nor micro-step
+                    csv << ""
+                        << "";
+                else
+                    csv << interval.part << interval.microStep;
+                csv << planner::toSeconds(interval.begin) << planner::toSeconds(interval.end);
+                if (isMeasured)
+                    csv << "";
+                else
+                    csv << interval.bytes;
+                csv.endLine();
+            }
+    };
+    write(step.lanes, false);
+    if (step.measured)
+        write(step.measured->lanes, true);
     return csv.bytes();
 }
 

@@ -89,7 +89,11 @@ void RunRecord::takeEvent(const contract::Event& event) {
             who.state = translate("ready");
         } else if constexpr (std::is_same_v<Body, contract::MemoryEvent>) {
             worker(header.rank).memory = body;
+        } else if constexpr (std::is_same_v<Body, contract::OperatorEvent>) {
+            if (header.rank == 0)
+                m_coming.push_back(body);
         } else if constexpr (std::is_same_v<Body, contract::StepEvent>) {
+            endTrace();
             while (!m_steps.empty() && m_steps.back().step >= body.step)
                 m_steps.pop_back();
             m_steps.push_back(body);
@@ -120,6 +124,7 @@ void RunRecord::takeEvent(const contract::Event& event) {
         } else if constexpr (std::is_same_v<Body, contract::LogEvent>) {
             addLog(header.t, header.rank, QString::fromStdString(body.level), QString::fromStdString(body.message));
         } else if constexpr (std::is_same_v<Body, contract::ByeEvent>) {
+            endTrace();
             m_bye = body;
             for (RunWorker& who : m_workers)
                 if (who.state != translate("failed"))
@@ -132,6 +137,14 @@ void RunRecord::takeEvent(const contract::Event& event) {
         }
     };
     std::visit(visitor, event.body);
+}
+
+void RunRecord::endTrace() {
+    if (m_coming.empty())
+        return;
+    m_trace = std::move(m_coming);
+    m_coming.clear();
+    m_traceStep = m_steps.empty() ? 0 : m_steps.back().step;
 }
 
 void RunRecord::restart() {

@@ -62,6 +62,9 @@ public:
     const std::optional<contract::FailureEvent>& failure() const { return m_failure; }
     const std::optional<contract::ByeEvent>& bye() const { return m_bye; }
     const std::optional<contract::CheckpointEvent>& checkpoint() const { return m_checkpoint; }
+    /// What rank 0 did in the newest step that was traced to its end.
+    const std::vector<contract::OperatorEvent>& trace() const { return m_trace; }
+    std::int64_t traceStep() const { return m_traceStep; }
     int garbageLines() const { return m_garbage; }
 
     /// Of all steps asked; 0 when the run has not said.
@@ -80,6 +83,8 @@ public:
 
 private:
     RunWorker& worker(std::int32_t rank);
+    /// Its lines follow each other: whatever else rank 0 or the end of the run has to say comes after them.
+    void endTrace();
     void addLog(double t, std::int32_t rank, const QString& level, const QString& text);
 
     std::optional<contract::HelloEvent> m_hello;
@@ -91,6 +96,8 @@ private:
     std::int32_t m_failedRank = -1;
     std::optional<contract::ByeEvent> m_bye;
     std::optional<contract::CheckpointEvent> m_checkpoint;
+    std::vector<contract::OperatorEvent> m_trace, m_coming; ///< whole, and of which more may come
+    std::int64_t m_traceStep = 0;
     int m_garbage = 0;
     QString m_waiting;
 };

@@ -96,6 +96,22 @@ QVariant WorkersTable::headerData(int section, Qt::Orientation orientation, int 
     }
 }
 
+LevelFilter::LevelFilter(QAbstractItemModel* log) : QSortFilterProxyModel(log) {
+    setSourceModel(log);
+}
+
+void LevelFilter::setLowest(int lowest) {
+    m_lowest = lowest;
+    invalidateFilter();
+}
+
+bool LevelFilter::filterAcceptsRow(int row, const QModelIndex& parent) const {
+    if (m_lowest == Everything)
+        return true;
+    const QString level = sourceModel()->index(row, LogTable::Level, parent).data().toString();
+    return level == QLatin1String("error") || (m_lowest == Warnings && level == QLatin1String("warning"));
+}
+
 void LogTable::setLog(const std::vector<RunLogLine>& log) {
     if (log.size() < m_log.size()) {
         beginResetModel();

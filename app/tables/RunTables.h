@@ -4,6 +4,7 @@
 #include "app/run/RunRecord.h"
 
 #include <QAbstractTableModel>
+#include <QSortFilterProxyModel>
 
 namespace shardscope::app {
 
@@ -21,6 +22,22 @@ public:
 
 private:
     std::vector<RunWorker> m_workers;
+};
+
+/// Hides lines of a log below a level.
+class LevelFilter : public QSortFilterProxyModel {
+    Q_OBJECT
+public:
+    enum Lowest { Everything, Warnings, Errors };
+    /// `log` becomes its parent.
+    explicit LevelFilter(QAbstractItemModel* log);
+    void setLowest(int lowest);
+
+protected:
+    bool filterAcceptsRow(int row, const QModelIndex& parent) const override;
+
+private:
+    int m_lowest = Everything;
 };
 
 /// The log of a run; grows at the end.

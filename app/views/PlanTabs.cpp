@@ -48,8 +48,7 @@ PlanTabs::PlanTabs(Document& document, QWidget* parent)
     connect(&document, &Document::savedPlansChanged, this, &PlanTabs::showPlans);
     connect(&document, &Document::selectionChanged, this, [this] { m_timeline->setSelection(m_document.selection()); });
     connect(&m_simulating, &Simulating::simulated, this, [this](const StepPicturePointer& picture) {
-        m_timeline->setPicture(picture);
-        m_memory->setPicture(picture);
+        showPicture(picture);
         m_memoryLegend->setItems(
             [present = m_memory->present()](const Colors& colors) { return memoryLegend(present, colors); });
         showNote();
@@ -168,6 +167,27 @@ void PlanTabs::simulateWhenSeen() {
     }
     m_timeline->setBusy(true);
     m_memory->setBusy(true);
+}
+
+void PlanTabs::setMeasured(const RunReviewPointer& review) {
+    m_measured = review;
+    if (const StepPicturePointer picture = m_timeline->picture()) {
+        showPicture(picture);
+        showNote();
+    }
+}
+
+void PlanTabs::showPicture(const StepPicturePointer& picture) {
+    const bool isSame = m_measured && picture && picture->error.isEmpty() && isPlanOf(*m_measured, *picture->plan);
+    const RunReviewPointer measured = isSame ? m_measured : nullptr;
+    StepPicturePointer shown = picture;
+    if (picture && picture->measured != measured) {
+        auto other = std::make_shared<StepPicture>(*picture);
+        other->measured = measured;
+        shown = other;
+    }
+    m_timeline->setPicture(shown);
+    m_memory->setPicture(shown);
 }
 
 void PlanTabs::showPlans() {

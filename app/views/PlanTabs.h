@@ -26,6 +26,8 @@ public:
     enum Tab { TimelineTab, MemoryTab, CommunicationTab, PlansTab, DifferenceTab };
     explicit PlanTabs(Document& document, QWidget* parent = nullptr);
     void showTab(int tab);
+    /// A traced step of a run, shown under the simulated one as long as the plan is that of the run. Null: none.
+    void setMeasured(const RunReviewPointer& review);
     int currentTab() const;
     TimelineView& timeline() { return *m_timeline; }
     MemoryView& memory() { return *m_memory; }
@@ -40,6 +42,7 @@ private:
     QWidget* buildTables();
     QWidget* buildDifference();
     void showAnswer();
+    void showPicture(const StepPicturePointer& picture);
     void showPlans();
     void showNote();
     void simulateWhenSeen();
@@ -58,6 +61,7 @@ private:
     DataTable* m_plansView = nullptr;
     QComboBox* m_other = nullptr;
     WaterfallView* m_waterfall = nullptr;
+    RunReviewPointer m_measured;
     planner::PlanResultPointer m_simulatedPlan;
     std::pair<planner::PlanResultPointer, planner::PlanResultPointer> m_comparedPlans;
 };

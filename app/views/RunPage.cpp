@@ -2,6 +2,7 @@
 #include "app/views/RunPage.h"
 
 #include "app/look/Theme.h"
+#include "app/look/Units.h"
 #include "app/run/Trainer.h"
 #include "app/tables/OperatorTable.h"
 #include "app/tables/RunTables.h"
@@ -10,6 +11,7 @@
 #include "app/views/Legend.h"
 #include "app/views/LossChart.h"
 
+#include <QComboBox>
 #include <QHBoxLayout>
 #include <QHeaderView>
 #include <QLabel>
@@ -24,8 +26,9 @@ namespace shardscope::app {
 RunPage::RunPage(Trainer& trainer, QWidget* parent)
     : QWidget(parent), m_trainer(trainer), m_headline(new QLabel(this)), m_folder(makeLabel({}, "secondary", this)),
       m_progress(new QProgressBar(this)), m_stop(new QPushButton(tr("Stop"), this)),
-      m_resume(new QPushButton(tr("Resume"), this)), m_loss(new LossChart(this)), m_memory(new MemoryBars(this)),
-      m_workers(new WorkersTable(this)), m_log(new LogTable(this)) {
+      m_resume(new QPushButton(tr("Resume"), this)), m_recalibrate(new QPushButton(tr("Recalibrate"), this)),
+      m_loss(new LossChart(this)), m_memory(new MemoryBars(this)), m_workers(new WorkersTable(this)),
+      m_log(new LogTable(this)) {
     auto* head = new Card({}, this);
     head->setFixedHeight(72);
     m_headline->setStyleSheet(QStringLiteral("font-size: 18px; font-weight: 600;"));
@@ -38,6 +41,9 @@ RunPage::RunPage(Trainer& trainer, QWidget* parent)
     connect(m_stop, &QPushButton::clicked, &m_trainer, &Trainer::stop);
     m_resume->setToolTip(tr("Goes on from the newest checkpoint"));
     connect(m_resume, &QPushButton::clicked, this, &RunPage::resumeRequested);
+    m_recalibrate->setAccessibleName(tr("Recalibrate from this run"));
+    connect(m_recalibrate, &QPushButton::clicked, this, &RunPage::recalibrateRequested);
+    setReview(nullptr);
     auto* words = new QVBoxLayout;
     words->setSpacing(3);
     words->addWidget(m_headline);
@@ -47,6 +53,7 @@ RunPage::RunPage(Trainer& trainer, QWidget* parent)
     row->addLayout(words, 1);
     m_progress->setFixedWidth(180);
     row->addWidget(m_progress);
+    row->addWidget(m_recalibrate);
     row->addWidget(m_resume);
     row->addWidget(m_stop);
     head->body()->addLayout(row);
@@ -77,9 +84,16 @@ RunPage::RunPage(Trainer& trainer, QWidget* parent)
     filter->setAccessibleName(tr("Filter the log"));
     filter->setClearButtonEnabled(true);
     filter->setMaximumWidth(200);
+    auto* levels = new QComboBox(log);
+    levels->addItems({tr("All"), tr("Warnings and errors"), tr("Errors")});
+    levels->setAccessibleName(tr("Levels of the log"));
+    levels->setToolTip(tr("Which levels are shown"));
+    auto* atLeast = new LevelFilter(m_log);
+    connect(levels, &QComboBox::currentIndexChanged, atLeast, &LevelFilter::setLowest);
     log->header()->addStretch();
+    log->header()->addWidget(levels);
     log->header()->addWidget(filter);
-    m_logView = new DataTable(m_log, kSortRole, tr("Log"), log);
+    m_logView = new DataTable(atLeast, kSortRole, tr("Log"), log);
     m_logView->horizontalHeader()->setSectionResizeMode(QHeaderView::Fixed);
     m_logView->horizontalHeader()->setSectionResizeMode(LogTable::Text, QHeaderView::Stretch);
     m_logView->horizontalHeader()->setMinimumSectionSize(56);
@@ -123,6 +137,16 @@ void RunPage::refresh() {
         m_resume->setText(tr("Resume from step %1").arg(m_trainer.record().checkpoint()->step));
     m_stop->setText(state == Trainer::State::Stopping ? tr("Stop at once") : tr("Stop"));
     m_progress->setVisible(m_trainer.isActive());
+}
+
+void RunPage::setReview(const RunReviewPointer& review) {
+    m_recalibrate->setVisible(review != nullptr);
+    if (review)
+        m_recalibrate->setToolTip(
+            tr("Step %1 computed %2 and communicated %3 beside the prediction. Gives the cluster these rates, so that "
+               "plans follow what was measured")
+                .arg(review->step)
+                .arg(signedPercentText(review->ratio.compute - 1), signedPercentText(review->ratio.communication - 1)));
 }
 
 void RunPage::showRecord(const RunRecord& record) {

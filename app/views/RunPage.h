@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "app/work/Reviewing.h"
+
 #include <QWidget>
 
 class QLabel;
@@ -27,9 +29,14 @@ public:
     void showRecord(const RunRecord& record);
     LossChart& lossChart() { return *m_loss; }
     QPushButton& resumeButton() { return *m_resume; }
+    QPushButton& recalibrateButton() { return *m_recalibrate; }
     MemoryBars& memoryBars() { return *m_memory; }
 
+    /// What the newest traced step says of the prediction; null: nothing yet.
+    void setReview(const RunReviewPointer& review);
+
 Q_SIGNALS:
+    void recalibrateRequested();
     void resumeRequested();
 
 private:
@@ -41,6 +48,7 @@ private:
     QProgressBar* m_progress;
     QPushButton* m_stop;
     QPushButton* m_resume;
+    QPushButton* m_recalibrate;
     LossChart* m_loss;
     MemoryBars* m_memory;
     Legend* m_memoryLegend = nullptr;

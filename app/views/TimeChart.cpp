@@ -66,11 +66,11 @@ QRectF TimeChart::plot() const {
 }
 
 double TimeChart::beginPicoseconds() const {
-    return m_picture ? m_window.begin * static_cast<double>(m_picture->stepPicoseconds) : 0;
+    return m_picture ? m_window.begin * static_cast<double>(m_picture->spanPicoseconds()) : 0;
 }
 
 double TimeChart::endPicoseconds() const {
-    return m_picture ? m_window.end * static_cast<double>(m_picture->stepPicoseconds) : 1;
+    return m_picture ? m_window.end * static_cast<double>(m_picture->spanPicoseconds()) : 1;
 }
 
 double TimeChart::xOf(double picoseconds) const {

@@ -13,6 +13,7 @@ namespace shardscope::app {
 namespace {
 
 constexpr double kLaneGap = 8;
+constexpr double kPairGap = 2;
 constexpr double kTallestLane = 46;
 
 } // namespace
@@ -32,71 +33,91 @@ bool TimelineView::isSelected(std::int32_t op) const {
     return std::binary_search(m_selection.begin(), m_selection.end(), op);
 }
 
-QRectF TimelineView::laneRect(int lane) const {
+QRectF TimelineView::laneRect(int lane, bool isMeasured) const {
     const QRectF area = plot();
-    const double height = std::clamp((area.height() - 3 * kLaneGap) / 2, 10.0, kTallestLane);
-    const double top = area.top() + (area.height() - 2 * height - kLaneGap) / 2;
-    return {area.left(), top + lane * (height + kLaneGap), area.width(), height};
+    const bool hasMeasured = picture() && picture()->measured;
+    const int count = hasMeasured ? 4 : 2;
+    const double inner = hasMeasured ? kPairGap : 0; // a measured lane keeps close to its prediction
+    const double height =
+        std::clamp((area.height() - 3 * kLaneGap - (hasMeasured ? 2 * inner : 0)) / count, 6.0, kTallestLane);
+    const double pair = hasMeasured ? 2 * height + inner : height;
+    const double top = area.top() + (area.height() - 2 * pair - kLaneGap) / 2;
+    return {area.left(), top + lane * (pair + kLaneGap) + (isMeasured ? height + inner : 0), area.width(), height};
 }
 
 QString TimelineView::summary() const {
     if (!hasPicture())
         return {};
+    if (const RunReviewPointer& measured = picture()->measured)
+        return tr("step %1 simulated, %2 measured (step %3 of the run) · compute %4, communication %5")
+            .arg(secondsText(planner::toSeconds(picture()->stepPicoseconds)),
+                 secondsText(planner::toSeconds(measured->endPicoseconds)))
+            .arg(measured->step)
+            .arg(signedPercentText(measured->ratio.compute - 1), signedPercentText(measured->ratio.communication - 1));
     return tr("step %1 simulated · %2 exposed · %3 additive")
         .arg(secondsText(planner::toSeconds(picture()->stepPicoseconds)),
              secondsText(planner::toSeconds(picture()->exposedPicoseconds)), secondsText(picture()->additiveSeconds));
 }
 
-void TimelineView::paintChart(QPainter& painter, const Colors& colors) {
-    const QString names[2] = {tr("compute"), tr("communication")};
+void TimelineView::paintLane(QPainter& painter, const Colors& colors, const Lane& content, const QRectF& lane) const {
     const double opacity = painter.opacity();
-    for (int i = 0; i < 2; ++i) {
-        const QRectF lane = laneRect(i);
-        painter.setPen(colors.secondary);
-        painter.drawText(QRectF(0, lane.top(), lane.left() - 10, lane.height()), Qt::AlignRight | Qt::AlignVCenter,
-                         names[i]);
-        painter.fillRect(lane, colors.field);
-        const Lane& content = picture()->lanes[static_cast<std::size_t>(i)];
-        const auto bars = layoutLane(content, beginPicoseconds(), endPicoseconds(), lane.left(), lane.width());
-        for (const LaneBar& bar : bars) {
-            // Neighbours of one colour stay apart where there is room for a gap.
-            const double gap = bar.right - bar.left >= 4 ? 1 : 0;
-            painter.setOpacity(opacity * (0.25 + 0.75 * bar.cover));
-            painter.fillRect(QRectF(bar.left, lane.top(), bar.right - bar.left - gap, lane.height()),
-                             phaseBrush(bar.phase, colors));
-        }
-        painter.setOpacity(opacity);
-        if (m_selection.empty())
+    painter.fillRect(lane, colors.field);
+    const auto bars = layoutLane(content, beginPicoseconds(), endPicoseconds(), lane.left(), lane.width());
+    for (const LaneBar& bar : bars) {
+        // Neighbours of one colour stay apart where there is room for a gap.
+        const double gap = bar.right - bar.left >= 4 ? 1 : 0;
+        painter.setOpacity(opacity * (0.25 + 0.75 * bar.cover));
+        painter.fillRect(QRectF(bar.left, lane.top(), bar.right - bar.left - gap, lane.height()),
+                         phaseBrush(bar.phase, colors));
+    }
+    painter.setOpacity(opacity);
+    if (m_selection.empty())
+        return;
+    QColor wash = colors.accent;
+    wash.setAlphaF(0.30F);
+    for (const LaneBar& bar : bars) {
+        if (!isSelected(content.intervals[static_cast<std::size_t>(bar.interval)].op))
             continue;
-        QColor wash = colors.accent;
-        wash.setAlphaF(0.30F);
-        for (const LaneBar& bar : bars) {
-            if (!isSelected(content.intervals[static_cast<std::size_t>(bar.interval)].op))
-                continue;
-            const QRectF box(bar.left, lane.top() - 3, std::max(1.5, bar.right - bar.left), lane.height() + 6);
-            painter.fillRect(box, wash);
-            painter.fillRect(QRectF(box.left(), box.top(), box.width(), 2), colors.accent);
-            painter.fillRect(QRectF(box.left(), box.bottom() - 2, box.width(), 2), colors.accent);
-        }
+        const QRectF box(bar.left, lane.top() - 3, std::max(1.5, bar.right - bar.left), lane.height() + 6);
+        painter.fillRect(box, wash);
+        painter.fillRect(QRectF(box.left(), box.top(), box.width(), 2), colors.accent);
+        painter.fillRect(QRectF(box.left(), box.bottom() - 2, box.width(), 2), colors.accent);
     }
 }
 
-const planner::Interval* TimelineView::intervalUnder(const QPointF& position) const {
+void TimelineView::paintChart(QPainter& painter, const Colors& colors) {
+    const QString names[2] = {tr("compute"), tr("communication")};
+    const auto paint = [&](const Lane& content, const QRectF& lane, const QString& name) {
+        painter.setPen(colors.secondary);
+        painter.drawText(QRectF(0, lane.center().y() - 8, lane.left() - 10, 16), Qt::AlignRight | Qt::AlignVCenter,
+                         name);
+        paintLane(painter, colors, content, lane);
+    };
     for (int i = 0; i < 2; ++i) {
-        if (!laneRect(i).contains(position))
+        paint(picture()->lanes[static_cast<std::size_t>(i)], laneRect(i), names[i]);
+        if (picture()->measured)
+            paint(picture()->measured->lanes[static_cast<std::size_t>(i)], laneRect(i, true), tr("measured"));
+    }
+}
+
+TimelineView::Hit TimelineView::intervalUnder(const QPointF& position) const {
+    for (int i = 0; i < 4; ++i) {
+        const bool isMeasured = i % 2 == 1;
+        if ((isMeasured && !picture()->measured) || !laneRect(i / 2, isMeasured).contains(position))
             continue;
-        const Lane& lane = picture()->lanes[static_cast<std::size_t>(i)];
+        const auto& lanes = isMeasured ? picture()->measured->lanes : picture()->lanes;
+        const Lane& lane = lanes[static_cast<std::size_t>(i / 2)];
         const double pixel = picosecondsAt(1) - picosecondsAt(0);
         const std::int32_t found = intervalAt(lane, picosecondsAt(position.x()), 1.5 * pixel);
-        return found < 0 ? nullptr : &lane.intervals[static_cast<std::size_t>(found)];
+        return {found < 0 ? nullptr : &lane.intervals[static_cast<std::size_t>(found)], isMeasured};
     }
-    return nullptr;
+    return {};
 }
 
 QString TimelineView::describe(const QPointF& position) const {
     if (!hasPicture())
         return {};
-    const planner::Interval* interval = intervalUnder(position);
+    const auto [interval, isMeasured] = intervalUnder(position);
     if (!interval)
         return {};
     const auto& operators = picture()->plan->request.graph->operators;
@@ -110,6 +131,8 @@ QString TimelineView::describe(const QPointF& position) const {
     QString text = QStringLiteral("<b>%1</b><br>%2, %3")
                        .arg(name.toHtmlEscaped(), phaseName(phaseOf(interval->phase)),
                             secondsText(planner::toSeconds(interval->end - interval->begin)));
+    if (isMeasured) // the trace names the operator and no more
+        return text + tr(", measured<br>from %1").arg(secondsText(planner::toSeconds(interval->begin)));
     if (isCollective)
         text += QStringLiteral(", %1").arg(bytesText(interval->bytes));
     const auto& placement = interval->op >= 0
@@ -123,7 +146,7 @@ QString TimelineView::describe(const QPointF& position) const {
 }
 
 void TimelineView::clicked(const QPointF& position, bool extend) {
-    const planner::Interval* interval = intervalUnder(position);
+    const planner::Interval* interval = intervalUnder(position).interval;
     std::vector<std::int32_t> operators = extend ? m_selection : std::vector<std::int32_t>();
     if (interval && interval->op >= 0) {
         const auto& plan = *picture()->plan;

@@ -11,8 +11,8 @@ class TimelineView : public TimeChart {
 public:
     explicit TimelineView(QWidget* parent = nullptr);
     void setSelection(const std::vector<std::int32_t>& operators);
-    /// Where a lane is painted: 0 compute, 1 communication.
-    QRectF laneRect(int lane) const;
+    /// Where a lane is painted: 0 compute, 1 communication; with a measured step each has its own under it.
+    QRectF laneRect(int lane, bool isMeasured = false) const;
     /// "step 242 ms simulated · 38 ms exposed · 239 ms additive"
     QString summary() const;
     QSize sizeHint() const override { return {800, 110}; }
@@ -27,7 +27,12 @@ protected:
     void clicked(const QPointF& position, bool extend) override;
 
 private:
-    const planner::Interval* intervalUnder(const QPointF& position) const;
+    struct Hit {
+        const planner::Interval* interval = nullptr;
+        bool isMeasured = false;
+    };
+    Hit intervalUnder(const QPointF& position) const;
+    void paintLane(QPainter& painter, const Colors& colors, const Lane& content, const QRectF& lane) const;
     bool isSelected(std::int32_t op) const;
     std::vector<std::int32_t> m_selection; ///< ascending
 };

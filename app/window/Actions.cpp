@@ -160,6 +160,7 @@ void Actions::buildRun() {
         [this] { m_window.openTrainCardElsewhere(); });
     add(menu, tr("&Stop the run"), QKeySequence(tr("Ctrl+.")), [this] { m_window.trainer().stop(); });
     add(menu, tr("R&esume the run"), QKeySequence(tr("Ctrl+R")), [this] { m_window.resumeRun(); });
+    add(menu, tr("Re&calibrate from the run"), QKeySequence(tr("Ctrl+Shift+M")), [this] { m_window.recalibrate(); });
     menu->addSeparator();
     QAction* measure =
         add(menu, tr("&Measure this machine"), QKeySequence(tr("Ctrl+M")), [this] { m_window.toggleMeasuring(); });

@@ -168,7 +168,14 @@ void MainWindow::wire() {
         if (m_mayClose && !m_trainer.isActive())
             close();
     });
-    connect(&m_trainer, &Trainer::recordChanged, this, &MainWindow::showStatus);
+    connect(&m_trainer, &Trainer::recordChanged, this, [this] {
+        showStatus();
+        m_reviewing.review(m_trainer.runDirectory(), m_trainer.record());
+        if (!m_reviewing.newest()) // of another run
+            showReview(nullptr);
+    });
+    connect(&m_reviewing, &Reviewing::reviewed, this, &MainWindow::showReview);
+    connect(m_runPage, &RunPage::recalibrateRequested, this, &MainWindow::recalibrate);
     connect(&m_exporting, &Exporting::progressed, this, &MainWindow::showStatus);
     connect(&m_exporting, &Exporting::failed, this,
             [this](const QString& message) { m_messages->showMessage(message); });

@@ -5,6 +5,7 @@
 #include "app/export/Exporting.h"
 #include "app/run/Measuring.h"
 #include "app/run/Trainer.h"
+#include "app/work/Reviewing.h"
 
 #include <QMainWindow>
 
@@ -29,6 +30,14 @@ class ToolBar;
 class TrainCard;
 class VerdictView;
 class WelcomePage;
+
+/// A cluster file that was written over, and how to take that back.
+struct ClusterFileChange {
+    QString path;
+    QString argument; ///< what opens it
+    bool existed = false;
+    QByteArray before; ///< its content, if it existed
+};
 
 /// Wires document, trainer, views and actions together.
 class MainWindow : public QMainWindow {
@@ -62,6 +71,9 @@ public:
     void resumeRun();
     /// Starts measuring this machine, or ends that.
     void toggleMeasuring();
+    /// Gives the run's cluster the rates that its newest traced step had, and plans with them.
+    void recalibrate();
+    Reviewing& reviewing() { return m_reviewing; }
     /// Lays an out-of-memory message in the clipboard against the plan; says so when there is none.
     void pasteOom();
     void openPathByDialog(bool folder);
@@ -102,6 +114,8 @@ private:
     void showAnswer();
     void showStatus();
     void showFailure();
+    void showReview(const RunReviewPointer& review);
+    void showRecalibrated(const RunReview& review, const ClusterFileChange& change, const QString& usedBefore);
     void autosave();
     void saveNow();
     void saveSettings() const;
@@ -114,6 +128,7 @@ private:
     Trainer m_trainer;
     Exporting m_exporting;
     Measuring m_measuring;
+    Reviewing m_reviewing;
     Actions* m_actions;
     ToolBar* m_toolBar = nullptr;
     MessageStrip* m_messages = nullptr;

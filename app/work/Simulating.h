@@ -5,10 +5,12 @@
 #include "app/layout/MemoryBands.h"
 #include "app/work/Answer.h"
 #include "app/work/LatestWins.h"
+#include "app/work/Reviewing.h"
 #include "planner/timeline/PlanDiff.h"
 
 #include <QObject>
 
+#include <algorithm>
 #include <array>
 #include <stop_token>
 
@@ -25,6 +27,12 @@ struct StepPicture {
     std::vector<MemoryBand> bands;
     std::int64_t peakInUseBytes = 0;
     std::int64_t peakPicoseconds = 0;
+    RunReviewPointer measured; ///< of a run of the same plan; null without one
+
+    /// The longer of the steps shown: what charts call the whole step.
+    std::int64_t spanPicoseconds() const {
+        return measured ? std::max(stepPicoseconds, measured->endPicoseconds) : stepPicoseconds;
+    }
 };
 using StepPicturePointer = std::shared_ptr<const StepPicture>;
 
