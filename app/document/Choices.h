@@ -54,4 +54,11 @@ struct Choices {
 };
 using ChoicesPointer = std::shared_ptr<const Choices>;
 
+/// The undo history: states between which steps lead.
+struct History {
+    std::vector<ChoicesPointer> states; ///< one more than steps
+    std::vector<std::string> steps;     ///< what each is called
+    std::size_t current = 0;            ///< index of the state that is shown
+};
+
 } // namespace shardscope::app

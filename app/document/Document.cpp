@@ -23,8 +23,17 @@ public:
     ChoicesCommand(Document& document, ChoicesPointer before, ChoicesPointer after, const QString& text, int mergeKey)
         : QUndoCommand(text), m_document(document), m_before(std::move(before)), m_after(std::move(after)),
           m_mergeKey(mergeKey) {}
-    void undo() override { m_document.apply(m_before); }
-    void redo() override { m_document.apply(m_after); }
+    /// Nothing is applied while a whole history is taken over.
+    void undo() override {
+        if (!m_document.m_isRestoring)
+            m_document.apply(m_before);
+    }
+    void redo() override {
+        if (!m_document.m_isRestoring)
+            m_document.apply(m_after);
+    }
+    const ChoicesPointer& before() const { return m_before; }
+    const ChoicesPointer& after() const { return m_after; }
     int id() const override { return 1; }
     bool mergeWith(const QUndoCommand* other) override {
         const auto* next = static_cast<const ChoicesCommand*>(other);
@@ -117,7 +126,10 @@ void Document::openLater(const std::function<contract::Result<Opened>(const Choi
             }
             Opened& found = **result;
             if (found.isFresh || !isOpen()) {
-                replaceChoices(std::move(found.choices), found.sessionPath);
+                const bool hasHistory = !found.history.states.empty();
+                replaceChoices(hasHistory ? found.history.states[found.history.current]
+                                          : std::make_shared<const Choices>(std::move(found.choices)),
+                               found.sessionPath, found.history);
                 return;
             }
             m_undo.push(new ChoicesCommand(*this, m_choices, std::make_shared<Choices>(std::move(found.choices)),
@@ -128,16 +140,38 @@ void Document::openLater(const std::function<contract::Result<Opened>(const Choi
     });
 }
 
-void Document::replaceChoices(Choices choices, const QString& sessionPath) {
+void Document::replaceChoices(ChoicesPointer choices, const QString& sessionPath, const History& history) {
     m_sessionPath = sessionPath;
     m_selection.clear();
     m_answer = nullptr;
     m_comparison = nullptr;
     m_remedies = nullptr;
-    apply(std::make_shared<Choices>(std::move(choices)));
+    apply(choices);
     m_undo.clear();
+    m_isRestoring = true;
+    for (std::size_t i = 0; i < history.steps.size(); ++i)
+        m_undo.push(new ChoicesCommand(*this, history.states[i], history.states[i + 1],
+                                       QString::fromStdString(history.steps[i]), 0));
+    m_undo.setIndex(static_cast<int>(history.current));
+    m_undo.setClean();
+    m_isRestoring = false;
     Q_EMIT selectionChanged();
     Q_EMIT opened();
+}
+
+History Document::history() const {
+    History history;
+    for (int i = 0; i < m_undo.count(); ++i) {
+        const auto* command = static_cast<const ChoicesCommand*>(m_undo.command(i));
+        if (i == 0)
+            history.states.push_back(command->before());
+        history.states.push_back(command->after());
+        history.steps.push_back(command->text().toStdString());
+    }
+    if (history.states.empty())
+        history.states.push_back(m_choices);
+    history.current = static_cast<std::size_t>(m_undo.index());
+    return history;
 }
 
 namespace {
@@ -205,34 +239,36 @@ void Document::openCluster(const QString& argument) {
     });
 }
 
-namespace {
-
-contract::Result<Choices> choicesOfSession(const std::string& file) {
-    const auto text = contract::readTextFile(file);
-    if (!text)
-        return tl::unexpected(text.error());
-    auto choices = parseSession(*text, file);
-    return choices ? openChoices(std::move(*choices)) : choices;
-}
-
-} // namespace
-
 void Document::openPath(const QString& path) {
     openLater([path](const Choices& now) -> contract::Result<Opened> {
         const std::string file = path.toStdString();
         const auto kind = kindOfFile(file);
         if (!kind)
             return tl::unexpected(kind.error());
-        auto choices = *kind == FileKind::Session   ? choicesOfSession(file)
-                       : *kind == FileKind::Plan    ? choicesOfPlan(file)
+        if (*kind == FileKind::Session)
+            return openSession(path);
+        auto choices = *kind == FileKind::Plan      ? choicesOfPlan(file)
                        : *kind == FileKind::Cluster ? withCluster(now, file)
                                                     : withGraph(now, file);
         if (!choices)
             return tl::unexpected(choices.error());
-        const bool isFresh = *kind == FileKind::Session || *kind == FileKind::Plan;
-        return Opened{std::move(*choices), tr("Open %1").arg(QFileInfo(path).fileName()), isFresh,
-                      *kind == FileKind::Session ? path : QString()};
+        return Opened{std::move(*choices), tr("Open %1").arg(QFileInfo(path).fileName()), *kind == FileKind::Plan};
     });
+}
+
+contract::Result<Document::Opened> Document::openSession(const QString& path) {
+    const std::string file = path.toStdString();
+    const auto text = contract::readTextFile(file);
+    if (!text)
+        return tl::unexpected(text.error());
+    auto choices = parseSession(*text, file);
+    if (!choices)
+        return tl::unexpected(choices.error());
+    auto opened = openChoices(std::move(*choices));
+    if (!opened)
+        return tl::unexpected(opened.error());
+    const auto shown = std::make_shared<const Choices>(std::move(*opened));
+    return Opened{*shown, tr("Open %1").arg(QFileInfo(path).fileName()), true, path, openHistory(*text, file, shown)};
 }
 
 void Document::open(const QString& graph, const QString& cluster, std::int64_t budgetBytes,
@@ -261,7 +297,7 @@ void Document::replanForThisMachine() {
 }
 
 bool Document::saveSession(const QString& path) {
-    const auto written = contract::writeFileAtomically(path.toStdString(), formatSession(*m_choices));
+    const auto written = contract::writeFileAtomically(path.toStdString(), formatSession(history()));
     if (!written) {
         Q_EMIT openFailed(QString::fromStdString(written.error().message));
         return false;
@@ -272,7 +308,7 @@ bool Document::saveSession(const QString& path) {
 }
 
 void Document::close() {
-    replaceChoices(Choices(), {});
+    replaceChoices(std::make_shared<const Choices>(), {});
 }
 
 void Document::select(std::vector<std::int32_t> operators) {

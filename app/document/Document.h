@@ -59,7 +59,10 @@ public:
               std::int64_t samplesPerDevice = 0);
     /// Plans for this machine's cores, with a batch that such cores train in moments.
     void replanForThisMachine();
-    void replaceChoices(Choices choices, const QString& sessionPath);
+    /// `history`, if not empty, is what can be undone and redone then; its current state is that of the choices.
+    void replaceChoices(ChoicesPointer choices, const QString& sessionPath, const History& history = {});
+    /// What can be undone and redone.
+    History history() const;
     /// Errors are openFailed().
     bool saveSession(const QString& path);
     void close();
@@ -98,7 +101,9 @@ private:
         QString text;        ///< names the undo step
         bool isFresh = true; ///< replaces everything instead of being a step
         QString sessionPath{};
+        History history{}; ///< of a session
     };
+    static contract::Result<Opened> openSession(const QString& path);
     void openLater(const std::function<contract::Result<Opened>(const Choices&)>& opener);
 
     ChoicesPointer m_choices;
@@ -114,6 +119,7 @@ private:
     int m_lastMergeKey = 0;
     int m_savedCount = 0;
     bool m_dragging = false;
+    bool m_isRestoring = false;
     LatestWins m_opener;
 };
 

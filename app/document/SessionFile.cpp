@@ -8,6 +8,8 @@
 #include <QFileInfo>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+
 namespace shardscope::app {
 
 namespace {
@@ -15,12 +17,8 @@ namespace {
 constexpr const char* kFormat = "shardscope-session";
 constexpr int kVersion = 1;
 
-} // namespace
-
-std::string formatSession(const Choices& choices) {
+contract::OrderedJson jsonOf(const Choices& choices) {
     contract::OrderedJson json;
-    json["format"] = kFormat;
-    json["version"] = kVersion;
     json["graph"] = choices.graphArgument;
     json["cluster"] = choices.clusterArgument;
     json["devices"] = choices.devices;
@@ -51,17 +49,11 @@ std::string formatSession(const Choices& choices) {
     json["recompute_pins"] = contract::OrderedJson::array();
     for (const planner::RecomputePin& pin : choices.recomputePins)
         json["recompute_pins"].push_back({{"blocks", pin.pattern}, {"recompute", pin.recompute}});
-    return json.dump(2) + '\n';
+    return json;
 }
 
-contract::Result<Choices> parseSession(std::string_view text, std::string_view file) {
-    const auto json = contract::parseJson(text, file);
-    if (!json)
-        return tl::unexpected(json.error());
-    const contract::JsonCursor root(*json, file);
-    if (root.at("format").text() != kFormat)
-        root.at("format").fail("is not \"shardscope-session\"");
-    root.at("version").integer(kVersion, kVersion);
+/// Failures are the document's.
+Choices readChoices(const contract::JsonCursor& root) {
     Choices choices;
     choices.graphArgument = root.at("graph").text();
     choices.clusterArgument = root.at("cluster").text();
@@ -112,9 +104,97 @@ contract::Result<Choices> parseSession(std::string_view text, std::string_view f
     for (std::size_t i = 0; i < recomputeCount && !root.failed(); ++i)
         choices.recomputePins.push_back(
             {recomputePins.element(i).at("blocks").text(), recomputePins.element(i).at("recompute").boolean()});
+    return choices;
+}
+
+contract::OrderedJson sessionOf(const Choices& choices) {
+    contract::OrderedJson json{{"format", kFormat}, {"version", kVersion}};
+    json.update(jsonOf(choices));
+    return json;
+}
+
+void checkFormat(const contract::JsonCursor& root) {
+    if (root.at("format").text() != kFormat)
+        root.at("format").fail("is not \"shardscope-session\"");
+    root.at("version").integer(kVersion, kVersion);
+}
+
+} // namespace
+
+std::string formatSession(const Choices& choices) {
+    return sessionOf(choices).dump(2) + '\n';
+}
+
+std::string formatSession(const History& history) {
+    contract::OrderedJson json = sessionOf(*history.states[history.current]);
+    // The steps nearest to what is shown, as many back as forth where there are too many.
+    const std::size_t first = history.current > kMostSteps / 2 ? history.current - kMostSteps / 2 : 0;
+    const std::size_t last = std::min(history.steps.size(), first + kMostSteps);
+    if (last == first)
+        return json.dump(2) + '\n';
+    contract::OrderedJson& kept = json["history"];
+    kept["current"] = history.current - first;
+    for (std::size_t i = first; i < last; ++i)
+        kept["steps"].push_back(history.steps[i]);
+    for (std::size_t i = first; i <= last; ++i)
+        kept["states"].push_back(jsonOf(*history.states[i]));
+    return json.dump(2) + '\n';
+}
+
+contract::Result<Choices> parseSession(std::string_view text, std::string_view file) {
+    const auto json = contract::parseJson(text, file);
+    if (!json)
+        return tl::unexpected(json.error());
+    const contract::JsonCursor root(*json, file);
+    checkFormat(root);
+    Choices choices = readChoices(root);
     if (root.failed())
         return root.error();
     return choices;
+}
+
+History openHistory(std::string_view text, std::string_view file, const ChoicesPointer& current) {
+    const auto json = contract::parseJson(text, file);
+    if (!json)
+        return {};
+    const contract::JsonCursor root(*json, file);
+    checkFormat(root);
+    const auto kept = root.find("history");
+    if (!kept)
+        return {};
+    History history;
+    const std::size_t steps = kept->at("steps").arraySize(kMostSteps);
+    const std::size_t states = kept->at("states").arraySize(kMostSteps + 1);
+    history.current = static_cast<std::size_t>(kept->at("current").integer(0, kMostSteps));
+    if (root.failed() || states != steps + 1 || history.current >= states)
+        return {};
+    for (std::size_t i = 0; i < steps; ++i)
+        history.steps.push_back(kept->at("steps").element(i).text());
+    for (std::size_t i = 0; i < states && !root.failed(); ++i) {
+        if (i == history.current) {
+            history.states.push_back(current);
+            continue;
+        }
+        Choices choices = readChoices(kept->at("states").element(i));
+        // Most states share graph and cluster with one before.
+        const auto isOpen = [&](const ChoicesPointer& other) {
+            return other->graphArgument == choices.graphArgument && other->clusterArgument == choices.clusterArgument &&
+                   other->devices == choices.devices && other->extraReserveBytes == choices.extraReserveBytes &&
+                   other->deviceBytes == choices.deviceBytes;
+        };
+        std::vector<ChoicesPointer> opened = history.states;
+        opened.push_back(current);
+        if (const auto same = std::find_if(opened.begin(), opened.end(), isOpen); same != opened.end()) {
+            choices.graph = (*same)->graph;
+            choices.cluster = (*same)->cluster;
+        } else if (auto found = openChoices(choices)) {
+            choices = std::move(*found);
+        } else {
+            return {};
+        }
+        history.states.push_back(std::make_shared<Choices>(std::move(choices)));
+    }
+    return root.failed() ? History() : history;
 }
 
 contract::Result<Choices> openChoices(Choices choices) {

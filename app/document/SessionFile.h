@@ -10,8 +10,13 @@ namespace shardscope::app {
 
 /// The content of a *.shardscope file: the choices, with graph and cluster by the arguments that open them again.
 std::string formatSession(const Choices& choices);
+/// The same with the steps that can be undone and redone, at most the kMostSteps nearest.
+std::string formatSession(const History& history);
+inline constexpr std::size_t kMostSteps = 200;
 /// Reads the text; graph and cluster are not opened yet. Errors: BadInput with the JSON path.
 contract::Result<Choices> parseSession(std::string_view text, std::string_view file);
+/// The history of a session, its graphs and clusters open; empty when the text has none, or none that opens as it did.
+History openHistory(std::string_view text, std::string_view file, const ChoicesPointer& current);
 /// Opens graph and cluster of choices that were read. Errors: those of the readers.
 contract::Result<Choices> openChoices(Choices choices);
 /// The choices that a plan file answers. Errors: BadInput when its graph cannot be found again.

@@ -8,6 +8,7 @@
 #include <QStringList>
 
 #include <algorithm>
+#include <cmath>
 
 namespace shardscope::app {
 
@@ -211,8 +212,9 @@ QString RunRecord::headline() const {
         parts << translate("loss %1").arg(m_steps.back().loss, 0, 'f', 3);
     }
     if (const auto surplus = memorySurplus())
-        parts << (*surplus >= 0 ? translate("memory %1 over prediction").arg(percentText(*surplus))
-                                : translate("memory %1 under prediction").arg(percentText(-*surplus)));
+        parts << (std::abs(*surplus) < 0.0005 ? translate("memory as predicted")
+                  : *surplus >= 0             ? translate("memory %1 over prediction").arg(percentText(*surplus))
+                                              : translate("memory %1 under prediction").arg(percentText(-*surplus)));
     return parts.join(QStringLiteral(" · "));
 }
 

@@ -114,6 +114,8 @@ QStringList trainArguments(const QString& subcommand, const TrainSettings& setti
         arguments << QStringLiteral("--seed") << QString::number(settings.seed);
     if (!settings.tokenizer.isEmpty())
         arguments << QStringLiteral("--tokenizer") << settings.tokenizer;
+    if (settings.restarts > 0 && subcommand == QLatin1String("run"))
+        arguments << QStringLiteral("--max-restarts") << QString::number(settings.restarts);
     if (device != QLatin1String("cpu"))
         arguments << QStringLiteral("--device") << device;
     return arguments;

@@ -20,7 +20,8 @@ struct TrainSettings {
     double learningRate = 3e-4;
     std::int64_t seed = 1;
     std::int64_t checkpointEvery = 50;
-    QString runDirectory; ///< on this machine; a run elsewhere is recorded in it
+    std::int64_t restarts = 0; ///< from the last checkpoint, after failures
+    QString runDirectory;      ///< on this machine; a run elsewhere is recorded in it
 };
 
 /// Where the processes of a run are started. Commands there are for a POSIX shell and begin in the home folder.

@@ -252,6 +252,22 @@ void Trainer::stop() {
         stopElsewhere(atOnce);
 }
 
+void Trainer::killWorker(std::int64_t pid) {
+    const auto& workers = m_record.workers();
+    const bool isOurs = std::any_of(workers.begin(), workers.end(),
+                                    [pid](const RunWorker& worker) { return worker.pid == pid && pid > 1; });
+    if (!canKillWorkers() || !isOurs)
+        return;
+    m_record.takeLog(tr("worker %1 is killed, as a drill").arg(pid));
+    if (m_distant.target.isHere()) {
+        ::kill(static_cast<pid_t>(pid), SIGKILL);
+    } else {
+        const Call call = shellCall(m_distant.target, QStringLiteral("kill -KILL %1").arg(pid));
+        QProcess::startDetached(call.program, call.arguments);
+    }
+    changeSoon();
+}
+
 void Trainer::leaveRunning() {
     if (!m_process || !m_distant.target.isHere()) // what runs elsewhere does so anyway
         return;

@@ -40,6 +40,12 @@ public:
     void attach(const QString& runDirectory);
     /// Once: finish the step and save. Twice: end at once.
     void stop();
+    /// A drill: ends one worker of a running run, by the process id that it said it has.
+    void killWorker(std::int64_t pid);
+    /// Workers of a Slurm job are on machines that this one does not know.
+    bool canKillWorkers() const {
+        return isActive() && m_record.hello() && m_distant.target.kind != RunTarget::Kind::Slurm;
+    }
     /// The child goes on when this is destroyed.
     void leaveRunning();
 

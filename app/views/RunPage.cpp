@@ -27,8 +27,8 @@ RunPage::RunPage(Trainer& trainer, QWidget* parent)
     : QWidget(parent), m_trainer(trainer), m_headline(new QLabel(this)), m_folder(makeLabel({}, "secondary", this)),
       m_progress(new QProgressBar(this)), m_stop(new QPushButton(tr("Stop"), this)),
       m_resume(new QPushButton(tr("Resume"), this)), m_recalibrate(new QPushButton(tr("Recalibrate"), this)),
-      m_loss(new LossChart(this)), m_memory(new MemoryBars(this)), m_workers(new WorkersTable(this)),
-      m_log(new LogTable(this)) {
+      m_kill(new QPushButton(tr("kill, as a drill"), this)), m_loss(new LossChart(this)),
+      m_memory(new MemoryBars(this)), m_workers(new WorkersTable(this)), m_log(new LogTable(this)) {
     auto* head = new Card({}, this);
     head->setFixedHeight(72);
     m_headline->setStyleSheet(QStringLiteral("font-size: 18px; font-weight: 600;"));
@@ -75,9 +75,21 @@ RunPage::RunPage(Trainer& trainer, QWidget* parent)
 
     auto* workers = new Card(tr("Workers"), this);
     auto* workersView = new DataTable(m_workers, kSortRole, tr("Workers"), workers);
-    workersView->horizontalHeader()->setSectionResizeMode(WorkersTable::Pid, QHeaderView::ResizeToContents);
-    workersView->horizontalHeader()->setMinimumSectionSize(66);
+    // Figures are whole; the device's name takes what is left.
+    workersView->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
+    workersView->horizontalHeader()->setSectionResizeMode(WorkersTable::DeviceColumn, QHeaderView::Stretch);
+    workersView->horizontalHeader()->setMinimumSectionSize(40);
     workers->body()->addWidget(workersView);
+    m_kill->setObjectName("link");
+    m_kill->setCursor(Qt::PointingHandCursor);
+    m_kill->setToolTip(tr("Ends the selected worker at once, to see that the run recovers"));
+    workers->header()->addStretch();
+    workers->header()->addWidget(m_kill);
+    const auto selected = [workersView]() -> std::int64_t {
+        const QModelIndex index = workersView->currentIndex();
+        return index.isValid() ? index.siblingAtColumn(WorkersTable::Pid).data().toLongLong() : 0;
+    };
+    connect(m_kill, &QPushButton::clicked, this, [this, selected] { m_trainer.killWorker(selected()); });
     auto* log = new Card(tr("Log"), this);
     auto* filter = new QLineEdit(log);
     filter->setPlaceholderText(tr("Filter"));
@@ -137,6 +149,7 @@ void RunPage::refresh() {
         m_resume->setText(tr("Resume from step %1").arg(m_trainer.record().checkpoint()->step));
     m_stop->setText(state == Trainer::State::Stopping ? tr("Stop at once") : tr("Stop"));
     m_progress->setVisible(m_trainer.isActive());
+    m_kill->setVisible(m_trainer.canKillWorkers());
 }
 
 void RunPage::setReview(const RunReviewPointer& review) {

@@ -49,6 +49,7 @@ private:
     QPushButton* m_stop;
     QPushButton* m_resume;
     QPushButton* m_recalibrate;
+    QPushButton* m_kill;
     LossChart* m_loss;
     MemoryBars* m_memory;
     Legend* m_memoryLegend = nullptr;

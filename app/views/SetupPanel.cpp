@@ -17,6 +17,12 @@
 
 namespace shardscope::app {
 
+namespace {
+
+constexpr int kWidth = 232;
+
+} // namespace
+
 FactRows::FactRows(QWidget* parent) : QWidget(parent), m_grid(new QGridLayout(this)) {
     m_grid->setContentsMargins(0, 0, 0, 0);
     m_grid->setHorizontalSpacing(8);
@@ -49,7 +55,7 @@ SetupPanel::SetupPanel(Document& document, QWidget* parent)
     : QWidget(parent), m_document(document), m_graphFacts(new FactRows(this)),
       m_graphNotes(makeLabel({}, "small", this)), m_clusterFacts(new FactRows(this)),
       m_clusterNotes(makeLabel({}, "small", this)) {
-    setFixedWidth(232);
+    setFixedWidth(kWidth);
     const auto link = [this](const QString& text, const QString& hint, auto signal) {
         auto* button = new QPushButton(text, this);
         button->setObjectName("link");
@@ -95,6 +101,13 @@ SetupPanel::SetupPanel(Document& document, QWidget* parent)
     scroll->setVerticalScrollBarPolicy(Qt::ScrollBarAsNeeded);
     scroll->setWidget(column);
     scroll->viewport()->setAutoFillBackground(false);
+    // In a low window the bar stands beside the cards, not on them.
+    const QScrollBar* bar = scroll->verticalScrollBar();
+    connect(bar, &QScrollBar::rangeChanged, this, [this, cards, bar](int, int maximum) {
+        constexpr int kBeside = 3;
+        cards->setContentsMargins(0, 0, maximum > 0 ? kBeside : 0, 0);
+        setFixedWidth(kWidth + (maximum > 0 ? kBeside + bar->sizeHint().width() : 0));
+    });
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(0, 0, 0, 0);
     layout->addWidget(scroll);

@@ -49,11 +49,9 @@ QString TimelineView::summary() const {
     if (!hasPicture())
         return {};
     if (const RunReviewPointer& measured = picture()->measured)
-        return tr("step %1 simulated, %2 measured (step %3 of the run) · compute %4, communication %5")
+        return tr("step %1 simulated · %2 measured")
             .arg(secondsText(planner::toSeconds(picture()->stepPicoseconds)),
-                 secondsText(planner::toSeconds(measured->endPicoseconds)))
-            .arg(measured->step)
-            .arg(signedPercentText(measured->ratio.compute - 1), signedPercentText(measured->ratio.communication - 1));
+                 secondsText(planner::toSeconds(measured->endPicoseconds)));
     return tr("step %1 simulated · %2 exposed · %3 additive")
         .arg(secondsText(planner::toSeconds(picture()->stepPicoseconds)),
              secondsText(planner::toSeconds(picture()->exposedPicoseconds)), secondsText(picture()->additiveSeconds));

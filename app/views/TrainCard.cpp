@@ -21,7 +21,6 @@ namespace shardscope::app {
 
 namespace {
 
-constexpr int kLeadingColumns = 3; // name, field, button
 const QString kTargetKey = QStringLiteral("target/");
 
 QPushButton* folderButton(const QString& hint, QWidget* parent) {
@@ -46,8 +45,8 @@ TrainCard::TrainCard(QWidget* parent)
       m_program(new QLineEdit(this)), m_prelude(new QLineEdit(this)), m_partition(new QLineEdit(this)),
       m_time(new QLineEdit(this)), m_there(new QLineEdit(this)), m_data(new QComboBox(this)),
       m_tokenizer(new QLineEdit(this)), m_steps(new QSpinBox(this)), m_rate(new QLineEdit(this)),
-      m_seed(new QSpinBox(this)), m_every(new QSpinBox(this)), m_directory(new QLineEdit(this)),
-      m_problem(makeLabel({}, "secondary", this)), m_start(new QPushButton(this)) {
+      m_seed(new QSpinBox(this)), m_every(new QSpinBox(this)), m_restarts(new QSpinBox(this)),
+      m_directory(new QLineEdit(this)), m_problem(makeLabel({}, "secondary", this)), m_start(new QPushButton(this)) {
     setFixedWidth(400);
     m_kind->addItems({tr("This machine"), tr("Another machine (ssh)"), tr("A Slurm cluster")});
     m_data->setEditable(true);
@@ -67,6 +66,9 @@ TrainCard::TrainCard(QWidget* parent)
     m_steps->setRange(1, 10'000'000);
     m_seed->setRange(0, 1'000'000'000);
     m_every->setRange(1, 1'000'000);
+    m_restarts->setRange(0, 1000);
+    m_restarts->setSpecialValueText(tr("none: a failure ends the run"));
+    m_restarts->setToolTip(tr("How often the run goes on from its newest checkpoint after a failure"));
     m_problem->setWordWrap(true);
     m_problem->setObjectName("problem");
     m_start->setObjectName("primary");
@@ -82,6 +84,7 @@ TrainCard::TrainCard(QWidget* parent)
     body()->addWidget(m_problem);
     body()->addSpacing(10);
     auto* buttons = new QHBoxLayout;
+    buttons->setSpacing(8);
     auto* cancel = new QPushButton(tr("Cancel"), this);
     connect(cancel, &QPushButton::clicked, this, &QWidget::hide);
     buttons->addStretch();
@@ -107,9 +110,12 @@ void TrainCard::buildFields(QGridLayout* grid) {
         label->setBuddy(field);
         field->setAccessibleName(name);
         grid->addWidget(label, row, 0);
-        grid->addWidget(field, row, 1, 1, extra ? 1 : kLeadingColumns - 1);
+        auto* line = new QHBoxLayout;
+        line->setSpacing(8);
+        line->addWidget(field, 1);
         if (extra)
-            grid->addWidget(extra, row, 2);
+            line->addWidget(extra);
+        grid->addLayout(line, row, 1);
         if (rows)
             rows->insert(rows->end(), {label, field});
         return label;
@@ -135,6 +141,7 @@ void TrainCard::buildFields(QGridLayout* grid) {
     add(tr("Learning rate"), m_rate);
     add(tr("Seed"), m_seed);
     add(tr("Checkpoint every"), m_every);
+    add(tr("Restarts"), m_restarts);
     // Also of a run elsewhere there is a folder here: it is where the window finds it again.
     add(tr("Run folder"), m_directory,
         pick(tr("Choose a run folder"), true, [this](const QString& path) { m_directory->setText(path); }));
@@ -176,12 +183,14 @@ void TrainCard::open(const TrainSettings& settings, const QString& buttonText, b
     else if (!isElsewhere)
         m_kind->setCurrentIndex(0);
     m_there->setText(QStringLiteral("shardscope-runs/") + settings.runDirectory.section('/', -1));
+    m_there->setCursorPosition(0);
     m_data->setCurrentText(settings.data);
     m_tokenizer->setText(settings.tokenizer);
     m_steps->setValue(static_cast<int>(settings.steps));
     m_rate->setText(QString::number(settings.learningRate, 'g', 6));
     m_seed->setValue(static_cast<int>(settings.seed));
     m_every->setValue(static_cast<int>(settings.checkpointEvery));
+    m_restarts->setValue(static_cast<int>(settings.restarts));
     m_directory->setText(settings.runDirectory);
     m_directory->setCursorPosition(0);
     show();
@@ -200,6 +209,7 @@ TrainSettings TrainCard::settings() const {
     settings.learningRate = m_rate->text().toDouble();
     settings.seed = m_seed->value();
     settings.checkpointEvery = m_every->value();
+    settings.restarts = m_restarts->value();
     settings.runDirectory = m_directory->text().trimmed();
     return settings;
 }

@@ -54,6 +54,7 @@ private:
     QLineEdit* m_rate;
     QSpinBox* m_seed;
     QSpinBox* m_every;
+    QSpinBox* m_restarts;
     QLineEdit* m_directory;
     QLabel* m_problem;
     QPushButton* m_start;

@@ -5,9 +5,11 @@
 #include "app/views/Card.h"
 
 #include <QAbstractButton>
+#include <QDateTime>
 #include <QFileInfo>
 #include <QHBoxLayout>
 #include <QLabel>
+#include <QLocale>
 #include <QPainter>
 #include <QPainterPath>
 #include <QPushButton>
@@ -153,7 +155,12 @@ void WelcomePage::setRecentFiles(const QStringList& files) {
         return;
     m_recent->addWidget(makeLabel(tr("Recent"), "title", this));
     for (const QString& file : files.mid(0, 5)) {
-        auto* button = new QPushButton(QFileInfo(file).fileName(), this);
+        const bool isLast = QFileInfo(file).fileName() == QLatin1String("last.shardscope");
+        auto* button = new QPushButton(
+            isLast
+                ? tr("Last session, %1").arg(QLocale().toString(QFileInfo(file).lastModified(), QLocale::ShortFormat))
+                : QFileInfo(file).fileName(),
+            this);
         button->setObjectName("link");
         button->setToolTip(file);
         button->setCursor(Qt::PointingHandCursor);

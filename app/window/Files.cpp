@@ -140,9 +140,9 @@ void MainWindow::autosave() {
     if (m_autosavePath.isEmpty() || !m_document.isOpen())
         return;
     // A failure to autosave must not disturb; saving by hand reports its own.
-    m_saver.submit([path = m_autosavePath, choices = m_document.choicesPointer()](const std::stop_token&) {
+    m_saver.submit([path = m_autosavePath, history = m_document.history()](const std::stop_token&) {
         QDir().mkpath(QFileInfo(path).path());
-        (void)contract::writeFileAtomically(path.toStdString(), formatSession(*choices));
+        (void)contract::writeFileAtomically(path.toStdString(), formatSession(history));
     });
 }
 
@@ -151,7 +151,7 @@ void MainWindow::saveNow() {
         return;
     m_saver.cancel();
     QDir().mkpath(QFileInfo(m_autosavePath).path());
-    (void)contract::writeFileAtomically(m_autosavePath.toStdString(), formatSession(m_document.choices()));
+    (void)contract::writeFileAtomically(m_autosavePath.toStdString(), formatSession(m_document.history()));
 }
 
 void MainWindow::setAutosavePath(const QString& path) {

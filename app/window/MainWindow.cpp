@@ -29,6 +29,7 @@
 #include <QLabel>
 #include <QMetaObject>
 #include <QMimeData>
+#include <QScreen>
 #include <QStackedWidget>
 #include <QStatusBar>
 #include <QVBoxLayout>
@@ -40,7 +41,11 @@ namespace shardscope::app {
 MainWindow::MainWindow(Theme& theme, QWidget* parent) : QMainWindow(parent), m_theme(theme), m_trainer(this) {
     setWindowTitle(tr("Shardscope"));
     setAcceptDrops(true);
-    resize(1440, 900);
+    constexpr int kFrame = 40; // the title bar that a window manager adds
+    // Not larger than the screen, its panels left aside.
+    const QRect screen =
+        QGuiApplication::primaryScreen() ? QGuiApplication::primaryScreen()->availableGeometry() : QRect();
+    resize(screen.isValid() ? QSize(1440, 900).boundedTo(screen.size() - QSize(0, kFrame)) : QSize(1440, 900));
     setMinimumSize(1000, 640);
     build();
     m_actions = new Actions(*this, theme);

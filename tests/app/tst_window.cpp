@@ -2,6 +2,7 @@
 #include "app/document/EquivalentCommand.h"
 #include "app/document/SessionFile.h"
 #include "app/look/Theme.h"
+#include "app/support/WindowFixture.h"
 #include "app/views/FrontierView.h"
 #include "app/views/MemoryView.h"
 #include "app/views/MessageStrip.h"
@@ -26,25 +27,9 @@
 using namespace shardscope;
 using namespace shardscope::app;
 
-class WindowTest : public QObject {
+class WindowTest : public test::WindowFixture {
     Q_OBJECT
 private:
-    std::unique_ptr<Theme> m_theme;
-    std::unique_ptr<MainWindow> m_window;
-    QTemporaryDir m_folder;
-
-    Document& document() { return m_window->document(); }
-    bool open(const QString& graph = "gpt2", const QString& cluster = "8x-titan-pcie3") {
-        document().open(graph, cluster, 0);
-        return QTest::qWaitFor([this] { return document().answer() && document().answer()->isFinal; }, 60000);
-    }
-    bool settle() {
-        return QTest::qWaitFor(
-            [this] {
-                return document().answer()->choices == document().choicesPointer() && document().answer()->isFinal;
-            },
-            60000);
-    }
     void drop(const QString& path) {
         QMimeData data;
         data.setUrls({QUrl::fromLocalFile(path)});
@@ -55,16 +40,8 @@ private:
     }
 
 private Q_SLOTS:
-    void initTestCase() {
-        QStandardPaths::setTestModeEnabled(true);
-        QApplication::setOrganizationName("shardscope-test");
-        m_theme = std::make_unique<Theme>(*qApp);
-    }
-    void init() {
-        m_window = std::make_unique<MainWindow>(*m_theme);
-        m_window->resize(1280, 800);
-        m_window->show();
-    }
+    void initTestCase() { prepare(); }
+    void init() { renew(); }
     void cleanup() { m_window.reset(); }
 
     void opensAnExampleAndShowsAPlan() {
@@ -254,6 +231,68 @@ private Q_SLOTS:
         QCOMPARE(read->budgetBytes, 9 * contract::kGiB);
         QCOMPARE(read->pins, document().choices().pins);
         QCOMPARE(read->graphArgument, std::string("gpt2"));
+    }
+    void sessionsKeepWhatCanBeUndone() {
+        QVERIFY(open());
+        document().setBudget(9 * contract::kGiB);
+        document().change("Sequence", [](Choices& choices) { choices.sequence = 512; });
+        document().openCluster("2x8-h100");
+        QTRY_COMPARE_WITH_TIMEOUT(document().choices().clusterArgument, std::string("2x8-h100"), 20000);
+        document().setBudget(30 * contract::kGiB);
+        document().undoStack().undo(); // one step can be redone
+        const QString path = m_folder.filePath("history.shardscope");
+        QVERIFY(document().saveSession(path));
+        renew();
+        document().openPath(path);
+        QTRY_VERIFY_WITH_TIMEOUT(document().isOpen(), 20000);
+        QUndoStack& stack = document().undoStack();
+        QCOMPARE(stack.count(), 4);
+        QCOMPARE(stack.index(), 3);
+        QVERIFY(stack.isClean());
+        QCOMPARE(document().choices().clusterArgument, std::string("2x8-h100"));
+        stack.redo();
+        QCOMPARE(document().choices().budget(), 30 * contract::kGiB);
+        stack.undo();
+        stack.undo();
+        QCOMPARE(document().choices().clusterArgument, std::string("8x-titan-pcie3"));
+        QCOMPARE(document().choices().cluster.devices(), std::int64_t{8});
+        QCOMPARE(document().choices().sequence, std::int64_t{512});
+        stack.undo();
+        QCOMPARE(document().choices().sequence, std::int64_t{0});
+        QCOMPARE(document().choices().budget(), 9 * contract::kGiB);
+        stack.undo();
+        QVERIFY(!stack.canUndo());
+        QVERIFY(settle());
+        QVERIFY(document().answer()->plan->feasible);
+    }
+    void aHistoryThatIsWrongIsLeftOut_data() {
+        QTest::addColumn<QByteArray>("from");
+        QTest::addColumn<QByteArray>("to");
+        QTest::newRow("index") << QByteArray("\"current\": 2") << QByteArray("\"current\": 9");
+        QTest::newRow("negative") << QByteArray("\"current\": 2") << QByteArray("\"current\": -1");
+        QTest::newRow("type") << QByteArray("\"current\": 2") << QByteArray("\"current\": \"x\"");
+        QTest::newRow("states") << QByteArray("\"states\": [") << QByteArray("\"states\": [ 7,");
+        QTest::newRow("none") << QByteArray("\"steps\"") << QByteArray("\"other\"");
+    }
+    void aHistoryThatIsWrongIsLeftOut() {
+        QFETCH(QByteArray, from);
+        QFETCH(QByteArray, to);
+        QVERIFY(open());
+        document().setBudget(9 * contract::kGiB);
+        document().setBudget(8 * contract::kGiB);
+        QByteArray text = QByteArray::fromStdString(formatSession(document().history()));
+        QVERIFY(text.contains(from));
+        text.replace(from, to);
+        const QString path = m_folder.filePath("wrong.shardscope");
+        QFile file(path);
+        QVERIFY(file.open(QIODevice::WriteOnly));
+        file.write(text);
+        file.close();
+        renew();
+        document().openPath(path);
+        QTRY_VERIFY_WITH_TIMEOUT(document().isOpen(), 20000);
+        QCOMPARE(document().choices().budget(), 8 * contract::kGiB);
+        QCOMPARE(document().undoStack().count(), 0);
     }
     void patternsPinEqualOperatorsOfAllBlocks() {
         QVERIFY(open());
