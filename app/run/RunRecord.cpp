@@ -17,6 +17,8 @@ namespace {
 /// A log does not grow without end; the run folder keeps everything.
 constexpr std::size_t kMaximumLog = 20'000;
 
+constexpr qsizetype kLongestLine = 1 << 20;
+
 QString translate(const char* text) {
     return QCoreApplication::translate("RunRecord", text);
 }
@@ -32,6 +34,8 @@ QList<QByteArray> LineSplitter::take(const QByteArray& bytes) {
         begin = end + 1;
     }
     m_rest.remove(0, begin);
+    if (m_rest.size() > kLongestLine) // no telemetry; it must not fill the memory
+        lines << drain();
     return lines;
 }
 
@@ -95,6 +99,8 @@ void RunRecord::takeEvent(const contract::Event& event) {
                 m_coming.push_back(body);
         } else if constexpr (std::is_same_v<Body, contract::StepEvent>) {
             endTrace();
+            if (!m_steps.empty() && m_steps.back().step >= body.step)
+                ++m_rewrites;
             while (!m_steps.empty() && m_steps.back().step >= body.step)
                 m_steps.pop_back();
             m_steps.push_back(body);
@@ -154,6 +160,7 @@ void RunRecord::restart() {
         if (line.isOwn)
             fresh.m_log.push_back(line);
     fresh.m_waiting = m_waiting;
+    fresh.m_rewrites = m_rewrites + 1;
     *this = std::move(fresh);
 }
 

@@ -56,6 +56,8 @@ public:
 
     const std::optional<contract::HelloEvent>& hello() const { return m_hello; }
     const std::vector<contract::StepEvent>& steps() const { return m_steps; }
+    /// How often steps were taken back: a repeated step replaces the older one and all after it.
+    std::int64_t rewrites() const { return m_rewrites; }
     const std::vector<contract::EvaluationEvent>& evaluations() const { return m_evaluations; }
     const std::vector<RunWorker>& workers() const { return m_workers; }
     const std::vector<RunLogLine>& log() const { return m_log; }
@@ -89,6 +91,7 @@ private:
 
     std::optional<contract::HelloEvent> m_hello;
     std::vector<contract::StepEvent> m_steps; ///< ascending; a repeated step replaces the older one
+    std::int64_t m_rewrites = 0;
     std::vector<contract::EvaluationEvent> m_evaluations;
     std::vector<RunWorker> m_workers; ///< by rank
     std::vector<RunLogLine> m_log;

@@ -18,8 +18,20 @@ namespace {
 
 constexpr int kBatchMilliseconds = 60;
 constexpr int kTailMilliseconds = 200;
-constexpr int kNoConnection = 255; // ssh's own exit code
+constexpr int kNoConnection = 255;  // ssh's own exit code
+constexpr qint64 kSlice = 64 << 10; // bytes of telemetry that are read at once: a few milliseconds of parsing
 const QString kDistantFile = QStringLiteral("/target.json");
+
+/// Whether the last lines of a telemetry file say that the run is over.
+bool endsInBye(const QString& path) {
+    QFile file(path);
+    if (!file.open(QIODevice::ReadOnly))
+        return false;
+    file.seek(std::max<qint64>(0, file.size() - 4096));
+    const QByteArray end = file.readAll();
+    const qsizetype bye = end.lastIndexOf("\"type\":\"bye\"");
+    return bye >= 0 && end.indexOf("\"type\":\"hello\"", bye) < 0;
+}
 
 } // namespace
 
@@ -160,7 +172,7 @@ void Trainer::launch(const QStringList& arguments) {
         std::signal(SIGPIPE, SIG_IGN);
         std::signal(SIGHUP, SIG_IGN);
     });
-    connect(m_process, &QProcess::readyReadStandardOutput, this, &Trainer::readOutput);
+    connect(m_process, &QProcess::readyReadStandardOutput, this, &Trainer::readSoon);
     connect(m_process, &QProcess::readyReadStandardError, this, &Trainer::readErrors);
     connect(m_process, &QProcess::finished, this, &Trainer::processFinished);
     connect(m_process, &QProcess::errorOccurred, this, [this](QProcess::ProcessError error) {
@@ -174,14 +186,21 @@ void Trainer::launch(const QStringList& arguments) {
     m_process->start();
 }
 
-void Trainer::readOutput() {
-    const QByteArray bytes = m_process->readAllStandardOutput();
+bool Trainer::readOutput() {
+    const QByteArray bytes = m_process ? m_process->read(kSlice) : QByteArray();
     if (bytes.isEmpty())
-        return;
+        return false;
     mirror(bytes);
     for (const QByteArray& line : m_output.take(bytes))
         m_record.takeLine(line);
     changeSoon();
+    return true;
+}
+
+void Trainer::readSoon() {
+    // A slice at a time, so that the window answers between them however much there is.
+    if (readOutput() && m_process->bytesAvailable() > 0)
+        QTimer::singleShot(0, m_process, [this] { readSoon(); });
 }
 
 void Trainer::readErrors() {
@@ -196,7 +215,13 @@ void Trainer::readErrors() {
 }
 
 void Trainer::processFinished(int code, QProcess::ExitStatus status) {
-    readOutput();
+    if (readOutput()) {
+        QTimer::singleShot(0, m_process, [this, code, status, process = m_process] {
+            if (process == m_process)
+                processFinished(code, status);
+        });
+        return;
+    }
     readErrors();
     m_record.takeLine(m_output.drain());
     if (const QByteArray rest = m_errors.drain(); !rest.isEmpty()) {
@@ -290,9 +315,8 @@ void Trainer::attach(const QString& runDirectory) {
         distant = std::move(*read);
     }
     const QString path = runDirectory + QStringLiteral("/run.ndjson");
-    QFile telemetry(path);
-    if (!telemetry.open(QIODevice::ReadOnly) && !distant) {
-        Q_EMIT failed(tr("%1 is not a run folder: %2").arg(path, telemetry.errorString()));
+    if (!distant && !QFileInfo(path).isReadable()) {
+        Q_EMIT failed(tr("%1 is not a run folder: there is no telemetry to read").arg(path));
         return;
     }
     delete m_process;
@@ -300,21 +324,12 @@ void Trainer::attach(const QString& runDirectory) {
     begin(runDirectory);
     m_device.clear();
     m_distant = distant.value_or(DistantRun{});
-    if (distant) {
-        // What is recorded here is shown until the machine answers; when that has the end, there is nothing to ask.
-        for (const QByteArray& line : m_output.take(telemetry.readAll()))
-            m_record.takeLine(line);
-        m_output = {};
+    // When what is recorded here has the end, there is nothing to ask elsewhere.
+    if (distant && !endsInBye(path)) {
         setState(State::Running);
-        if (m_record.bye()) {
-            setState(State::Ended);
-            Q_EMIT recordChanged();
-        } else {
-            follow(1);
-        }
+        follow(1);
         return;
     }
-    telemetry.close();
     m_tailed.setFileName(path);
     if (!m_tailed.open(QIODevice::ReadOnly)) {
         Q_EMIT failed(tr("%1 is not a run folder: %2").arg(path, m_tailed.errorString()));
@@ -326,7 +341,8 @@ void Trainer::attach(const QString& runDirectory) {
 }
 
 void Trainer::tail() {
-    const QByteArray bytes = m_tailed.readAll();
+    const QByteArray bytes = m_tailed.read(kSlice);
+    m_tailTimer.setInterval(bytes.size() == kSlice ? 0 : kTailMilliseconds);
     for (const QByteArray& line : m_output.take(bytes))
         m_record.takeLine(line);
     const bool isGone =
@@ -336,9 +352,13 @@ void Trainer::tail() {
         if (!m_record.bye())
             endUnsaid(tr("the training program is no longer there"));
         m_tailTimer.stop();
+        m_batch.stop();
         setState(State::Ended);
+        Q_EMIT recordChanged();
+        return;
     }
-    Q_EMIT recordChanged();
+    if (!bytes.isEmpty())
+        changeSoon();
 }
 
 } // namespace shardscope::app

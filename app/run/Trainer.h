@@ -68,7 +68,9 @@ private:
     void setState(State state);
     void launch(const QStringList& arguments);
     void changeSoon();
-    void readOutput();
+    /// A slice of it; false when there is nothing.
+    bool readOutput();
+    void readSoon();
     void readErrors();
     void processFinished(int code, QProcess::ExitStatus status);
     void tail();

@@ -40,7 +40,7 @@ void Trainer::runThere(const QString& command, const QByteArray& input) {
     if (m_process)
         m_process->deleteLater(); // perhaps this is called from its own signal
     m_process = new QProcess(this);
-    connect(m_process, &QProcess::readyReadStandardOutput, this, &Trainer::readOutput);
+    connect(m_process, &QProcess::readyReadStandardOutput, this, &Trainer::readSoon);
     connect(m_process, &QProcess::readyReadStandardError, this, &Trainer::readErrors);
     connect(m_process, &QProcess::finished, this, &Trainer::processFinished);
     connect(m_process, &QProcess::errorOccurred, this, [this, program = call.program](QProcess::ProcessError error) {

@@ -38,6 +38,15 @@ DataTable::DataTable(QAbstractItemModel* source, int sortRole, const QString& na
     setHorizontalScrollMode(QAbstractItemView::ScrollPerPixel);
 }
 
+int DataTable::sizeHintForColumn(int column) const {
+    return isVisible() ? QTableView::sizeHintForColumn(column) : horizontalHeader()->sectionSize(column);
+}
+
+void DataTable::showEvent(QShowEvent* event) {
+    QTableView::showEvent(event);
+    QMetaObject::invokeMethod(horizontalHeader(), "resizeSections"); // a protected slot
+}
+
 void DataTable::setFilter(const QString& text) {
     m_proxy->setFilterFixedString(text);
 }

@@ -18,6 +18,9 @@ public:
     void copySelection() const;
 
 protected:
+    /// Measuring what a table holds takes milliseconds, which a table that nobody sees must not take from a drag.
+    int sizeHintForColumn(int column) const override;
+    void showEvent(QShowEvent* event) override;
     void keyPressEvent(QKeyEvent* event) override;
 
 private:

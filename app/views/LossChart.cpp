@@ -112,24 +112,29 @@ void LossChart::changeEvent(QEvent* event) {
     QWidget::changeEvent(event);
 }
 
+void LossChart::grow(const RunRecord& record) {
+    if (record.rewrites() != m_rewrites || record.steps().size() < m_taken) {
+        m_curve.clear();
+        m_taken = 0;
+        m_rewrites = record.rewrites();
+    }
+    for (; m_taken < record.steps().size(); ++m_taken)
+        if (const contract::StepEvent& step = record.steps()[m_taken]; std::isfinite(step.loss))
+            m_curve.append(static_cast<double>(step.step), step.loss);
+}
+
 void LossChart::setRecord(const RunRecord& record) {
-    QList<QPointF> points;
-    points.reserve(static_cast<qsizetype>(record.steps().size()));
-    double low = 1e300, high = -1e300;
-    const auto include = [&](double value) {
-        if (!std::isfinite(value))
-            return false;
-        low = std::min(low, value);
-        high = std::max(high, value);
-        return true;
-    };
-    for (const contract::StepEvent& step : record.steps())
-        if (include(step.loss))
-            points << QPointF(static_cast<double>(step.step), step.loss);
+    grow(record);
+    const QList<QPointF> points = m_curve.points();
+    double low = m_curve.lowest(), high = m_curve.highest();
     QList<QPointF> evaluations;
-    for (const contract::EvaluationEvent& evaluation : record.evaluations())
-        if (include(evaluation.loss))
-            evaluations << QPointF(static_cast<double>(evaluation.step), evaluation.loss);
+    for (const contract::EvaluationEvent& evaluation : record.evaluations()) {
+        if (!std::isfinite(evaluation.loss))
+            continue;
+        evaluations << QPointF(static_cast<double>(evaluation.step), evaluation.loss);
+        low = std::min(low, evaluation.loss);
+        high = std::max(high, evaluation.loss);
+    }
     m_chart->setVisible(!points.isEmpty());
     m_view->setVisible(!points.isEmpty());
     m_empty->setVisible(points.isEmpty());
@@ -138,9 +143,9 @@ void LossChart::setRecord(const RunRecord& record) {
         return;
     m_loss->replace(decimate(points, std::max(50, m_view->width())));
     // A line of one point would not be seen.
-    m_loss->setPointsVisible(points.size() == 1);
-    m_evaluations->replace(evaluations);
-    const double last = std::max(points.last().x(), static_cast<double>(record.stepsAsked()));
+    m_loss->setPointsVisible(m_curve.size() == 1);
+    m_evaluations->replace(decimate(evaluations, std::max(50, m_view->width())));
+    const double last = std::max(m_curve.last().x(), static_cast<double>(record.stepsAsked()));
     const Ticks steps = niceTicks(0, std::max(1.0, last), 8);
     m_steps->setRange(0, std::max(1.0, last));
     m_steps->setTickType(QValueAxis::TicksDynamic);
@@ -154,7 +159,7 @@ void LossChart::setRecord(const RunRecord& record) {
     m_values->setRange(std::floor(std::max(0.0, low - margin) / values.step) * values.step,
                        std::ceil((high + margin) / values.step) * values.step);
     m_values->setLabelFormat(QStringLiteral("%.%1f").arg(values.decimals));
-    setAccessibleDescription(tr("Loss %1 at step %2").arg(points.last().y(), 0, 'f', 3).arg(points.last().x()));
+    setAccessibleDescription(tr("Loss %1 at step %2").arg(m_curve.last().y(), 0, 'f', 3).arg(m_curve.last().x()));
 }
 
 } // namespace shardscope::app

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "app/layout/LossCurve.h"
 #include "app/layout/MemoryParts.h"
 #include "app/run/RunRecord.h"
 
@@ -28,6 +29,11 @@ protected:
 
 private:
     void applyColors();
+    /// Takes the steps that are new since the last time.
+    void grow(const RunRecord& record);
+    LossCurve m_curve;
+    std::size_t m_taken = 0;     ///< steps of the record that are in the curve
+    std::int64_t m_rewrites = 0; ///< RunRecord::rewrites() then
     QLabel* m_empty;
     QChart* m_chart;
     QChartView* m_view;

@@ -46,6 +46,7 @@ void OperatorMap::setRows(std::vector<MapRow> rows, std::int32_t peakOperator) {
     m_scale = scaleOf(m_rows);
     m_columns = foldColumns(m_rows, m_folded);
     m_coalesced = coalescedRuns(m_rows, m_columns);
+    gatherFacts();
     m_current = -1;
     for (std::size_t c = 0; c < m_columns.columns.size() && currentRow >= 0; ++c) {
         const auto& members = m_columns.columns[c].rows;
@@ -66,7 +67,45 @@ void OperatorMap::setSelection(const std::vector<std::int32_t>& operators) {
     m_isSelected.assign(m_rows.size(), false);
     for (std::size_t i = 0; i < m_rows.size(); ++i)
         m_isSelected[i] = std::binary_search(operators.begin(), operators.end(), m_rows[i].op);
+    m_selectedRuns.clear();
+    for (std::int32_t c = 0; c < static_cast<std::int32_t>(m_columns.columns.size()) && !operators.empty(); ++c) {
+        const auto& members = m_columns.columns[static_cast<std::size_t>(c)].rows;
+        const bool isSelected = std::any_of(members.begin(), members.end(), [this](std::int32_t row) {
+            return m_isSelected[static_cast<std::size_t>(row)];
+        });
+        if (!isSelected)
+            continue;
+        if (!m_selectedRuns.empty() && m_selectedRuns.back().last == c - 1)
+            m_selectedRuns.back().last = c;
+        else
+            m_selectedRuns.push_back({c, c});
+    }
     update();
+}
+
+void OperatorMap::gatherFacts() {
+    m_heights.clear();
+    m_cells.clear();
+    m_pinnedColumns.clear();
+    m_peakColumn = -1;
+    for (std::int32_t c = 0; c < static_cast<std::int32_t>(m_columns.columns.size()); ++c) {
+        const MapRow& row = rowOf(c);
+        const MapColumn& column = m_columns.columns[static_cast<std::size_t>(c)];
+        m_heights.push_back(row.memoryBytes);
+        if (row.pinned)
+            m_pinnedColumns.push_back(c);
+        if (std::any_of(column.rows.begin(), column.rows.end(), [this](std::int32_t member) {
+                return m_rows[static_cast<std::size_t>(member)].op == m_peakOperator;
+            }))
+            m_peakColumn = c;
+        // Neighbours of one group with the same placement share one cell; unfolded, whole runs do.
+        const bool isSame = c > 0 && rowOf(c - 1).placement == row.placement &&
+                            (!m_folded || m_columns.columns[static_cast<std::size_t>(c - 1)].group == column.group);
+        if (isSame)
+            m_cells.back().last = c;
+        else
+            m_cells.push_back({c, c});
+    }
 }
 
 void OperatorMap::setFolded(bool folded) {

@@ -55,6 +55,15 @@ private:
         double nameY = 0;     ///< operators' names
         double groupY = 0;    ///< runs' names
     };
+    /// Columns, both ends included.
+    struct Run {
+        std::int32_t first = 0;
+        std::int32_t last = 0;
+    };
+    const MapRow& rowOf(std::int32_t column) const {
+        return m_rows[static_cast<std::size_t>(m_columns.columns[static_cast<std::size_t>(column)].rows.front())];
+    }
+    void gatherFacts();
     Geometry geometry() const;
     void relayout();
     Span screenSpan(int column) const;
@@ -69,6 +78,10 @@ private:
     void paintStripe(QPainter& painter, const Geometry& g, const Colors& colors) const;
     void paintLabels(QPainter& painter, const Geometry& g, const Colors& colors) const;
     void paintMarks(QPainter& painter, const Geometry& g, const Colors& colors) const;
+    void paintPeak(QPainter& painter, const Geometry& g, const Colors& colors, const Span& span) const;
+    /// Returns how wide the label is, painted or not; `groupEnd` is where the last painted one ends.
+    double paintGroupLabel(QPainter& painter, const Geometry& g, const Colors& colors, const MapGroup& group,
+                           double left, double right, double& groupEnd) const;
     void paintBar(QPainter& painter, const Geometry& g, const Colors& colors, const MapRow& row, double left,
                   double right) const;
 
@@ -77,6 +90,12 @@ private:
     std::vector<CoalescedRun> m_coalesced;
     std::vector<Span> m_spans; ///< unzoomed, from 0
     MapScale m_scale;
+    // What a paint looks at for every column lies together, so that 100,000 of them take no time.
+    std::vector<std::int64_t> m_heights;       ///< by column: memory of its operators
+    std::vector<Run> m_cells;                  ///< columns of one placement that share a cell of the stripe
+    std::vector<std::int32_t> m_pinnedColumns; ///< ascending
+    std::vector<Run> m_selectedRuns;           ///< ascending
+    std::int32_t m_peakColumn = -1;
     std::vector<bool> m_isSelected; ///< by row
     std::int32_t m_peakOperator = -1;
     QString m_notice;

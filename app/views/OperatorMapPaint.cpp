@@ -131,18 +131,16 @@ void OperatorMap::paintBars(QPainter& painter, const Geometry& g, const Colors& 
     const int count = static_cast<int>(m_columns.columns.size());
     const int first = std::max(0, columnUnder(g.plot.left() + 0.5));
     int pixel = -1;
-    const MapRow* tallest = nullptr;
+    int tallest = -1;
     const auto flush = [&] {
-        if (tallest)
-            paintBar(painter, g, colors, *tallest, pixel, pixel + 1);
-        tallest = nullptr;
+        if (tallest >= 0)
+            paintBar(painter, g, colors, rowOf(tallest), pixel, pixel + 1);
+        tallest = -1;
     };
     for (int c = first; c < count; ++c) {
         const Span span = screenSpan(c);
         if (span.begin > g.plot.right())
             break;
-        const MapRow& row =
-            m_rows[static_cast<std::size_t>(m_columns.columns[static_cast<std::size_t>(c)].rows.front())];
         if (span.width() < kThin) {
             // Several columns share a pixel: the tallest stands for all.
             const int at = static_cast<int>(span.begin);
@@ -150,11 +148,12 @@ void OperatorMap::paintBars(QPainter& painter, const Geometry& g, const Colors& 
                 flush();
                 pixel = at;
             }
-            if (!tallest || row.memoryBytes > tallest->memoryBytes)
-                tallest = &row;
+            if (tallest < 0 || m_heights[static_cast<std::size_t>(c)] > m_heights[static_cast<std::size_t>(tallest)])
+                tallest = c;
             continue;
         }
         flush();
+        const MapRow& row = rowOf(c);
         const double gap = innerGap(span.width());
         paintBar(painter, g, colors, row, std::round(span.begin),
                  std::max(std::round(span.begin) + 1, std::round(span.end) - gap));
@@ -190,49 +189,47 @@ void OperatorMap::paintStripe(QPainter& painter, const Geometry& g, const Colors
     painter.setRenderHint(QPainter::Antialiasing);
     painter.setFont(smallBoldFont());
     const QFontMetricsF metrics(painter.font());
-    const int count = static_cast<int>(m_columns.columns.size());
-    const auto rowOf = [&](int c) -> const MapRow& {
-        return m_rows[static_cast<std::size_t>(m_columns.columns[static_cast<std::size_t>(c)].rows.front())];
-    };
-    for (int c = std::max(0, columnUnder(g.plot.left() + 0.5)); c < count;) {
-        // Neighbours of one group with the same placement share one cell; unfolded, whole runs do.
-        int end = c + 1;
-        while (end < count && rowOf(end).placement == rowOf(c).placement &&
-               (!m_folded || m_columns.columns[static_cast<std::size_t>(end)].group ==
-                                 m_columns.columns[static_cast<std::size_t>(c)].group))
-            ++end;
-        const Span first = screenSpan(c), last = screenSpan(end - 1);
+    const std::int32_t leftmost = std::max(0, columnUnder(g.plot.left() + 0.5));
+    auto cell = std::lower_bound(m_cells.begin(), m_cells.end(), leftmost,
+                                 [](const Run& run, std::int32_t column) { return run.last < column; });
+    int pixel = -1;
+    for (; cell != m_cells.end(); ++cell) {
+        const Span first = screenSpan(cell->first), last = screenSpan(cell->last);
         if (first.begin > g.plot.right())
             break;
         const double right = last.end - innerGap(last.width());
-        const QRectF cell(std::round(first.begin), g.stripe.top(),
-                          std::max(1.0, std::round(right) - std::round(first.begin)), g.stripe.height());
-        const contract::Placement& placement = rowOf(c).placement;
-        const double corner = cell.width() > 8 ? 4 : 0;
-        QColor text = colors.text;
-        if (placement.isSharded()) {
-            painter.setPen(Qt::NoPen);
-            painter.setBrush(colors.shardStripe);
-            painter.drawRoundedRect(cell, corner, corner);
-            text = colors.onShardStripe;
-        } else if (placement.kind == contract::PlacementKind::Keep) {
-            painter.setPen(QPen(colors.secondary, 1));
+        const bool isThin = right - first.begin < kThin;
+        // Of several cells in a pixel the first is seen.
+        if (isThin && static_cast<int>(first.begin) == pixel)
+            continue;
+        pixel = static_cast<int>(first.begin);
+        const contract::Placement& placement = rowOf(cell->first).placement;
+        const bool isKept = placement.kind == contract::PlacementKind::Keep;
+        const QColor ground = placement.isSharded() ? colors.shardStripe : isKept ? colors.secondary : colors.grid;
+        if (isThin) {
+            painter.fillRect(QRectF(pixel, g.stripe.top(), 1, g.stripe.height()), ground);
+            continue;
+        }
+        const QRectF box(std::round(first.begin), g.stripe.top(),
+                         std::max(1.0, std::round(right) - std::round(first.begin)), g.stripe.height());
+        const double corner = box.width() > 8 ? 4 : 0;
+        if (isKept) {
+            painter.setPen(QPen(ground, 1));
             painter.setBrush(colors.card);
-            painter.drawRoundedRect(cell.adjusted(0.5, 0.5, -0.5, -0.5), corner, corner);
+            painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), corner, corner);
         } else {
             painter.setPen(Qt::NoPen);
-            painter.setBrush(colors.grid);
-            painter.drawRoundedRect(cell, corner, corner);
+            painter.setBrush(ground);
+            painter.drawRoundedRect(box, corner, corner);
         }
         QString letter = placementLetter(placement);
-        if (metrics.horizontalAdvance(letter) + 2 > cell.width())
+        if (metrics.horizontalAdvance(letter) + 2 > box.width())
             letter.truncate(1);
-        const QRectF visible = cell.intersected(g.stripe);
+        const QRectF visible = box.intersected(g.stripe);
         if (metrics.horizontalAdvance(letter) + 2 <= visible.width()) {
-            painter.setPen(text);
+            painter.setPen(placement.isSharded() ? colors.onShardStripe : colors.text);
             painter.drawText(visible, Qt::AlignCenter, letter);
         }
-        c = end;
     }
     painter.setRenderHint(QPainter::Antialiasing, false);
 }
@@ -241,7 +238,12 @@ void OperatorMap::paintCoalescing(QPainter& painter, const Geometry& g, const Co
     painter.setRenderHint(QPainter::Antialiasing);
     painter.setPen(QPen(colors.exposed, 1.5));
     const double y = g.stripe.bottom() + 4.5;
-    double lastEnd = -1e9;
+    double lineBegin = 0, lineEnd = -1e9;
+    const auto drawLine = [&] {
+        if (lineEnd > lineBegin)
+            painter.drawLine(QPointF(lineBegin, y), QPointF(lineEnd, y));
+        lineEnd = -1e9;
+    };
     for (const CoalescedRun& run : m_coalesced) {
         const Span first = screenSpan(run.first), last = screenSpan(run.last);
         const double begin = first.begin + 1, end = last.end - innerGap(last.width()) - 1;
@@ -251,69 +253,63 @@ void OperatorMap::paintCoalescing(QPainter& painter, const Geometry& g, const Co
             break;
         if (end - begin < 5) {
             // Too many blocks for brackets: one line under all of them.
-            if (end > lastEnd)
-                painter.drawLine(QPointF(std::max(begin, lastEnd), y), QPointF(end + 1, y));
-            lastEnd = end;
+            if (begin > lineEnd + 2) {
+                drawLine();
+                lineBegin = begin;
+            }
+            lineEnd = std::max(lineEnd, end + 1);
             continue;
         }
         painter.drawLine(QPointF(begin, y), QPointF(end, y));
         // A tick up to every operator that takes part.
         for (std::int32_t c = run.first; c <= run.last; ++c) {
-            const MapColumn& column = m_columns.columns[static_cast<std::size_t>(c)];
-            if (!m_rows[static_cast<std::size_t>(column.rows.front())].coalesced)
+            if (!rowOf(c).coalesced)
                 continue;
             const double x = c == run.first ? begin : c == run.last ? end : screenSpan(c).center();
             painter.drawLine(QPointF(x, y), QPointF(x, g.stripe.bottom() + 1.5));
         }
     }
+    drawLine();
     painter.setRenderHint(QPainter::Antialiasing, false);
 }
 
 void OperatorMap::paintLabels(QPainter& painter, const Geometry& g, const Colors& colors) const {
     painter.setFont(smallFont());
     const QFontMetricsF metrics(painter.font());
-    double nameEnd = -1e9, groupEnd = -1e9;
-    for (const MapGroup& group : m_columns.groups) {
-        const Span first = screenSpan(group.firstColumn), last = screenSpan(group.lastColumn);
-        if (last.end < g.plot.left() || first.begin > g.plot.right())
-            continue;
-        const double left = std::max(first.begin, g.plot.left()), right = std::min(last.end, g.plot.right());
-        const bool isBlock = group.blocks > 0;
-        if (isBlock) {
-            QString label =
-                group.blocks > 1 ? QStringLiteral("%1  ×%2").arg(group.label).arg(group.blocks) : group.label;
-            const auto& row = m_rows[static_cast<std::size_t>(
-                m_columns.columns[static_cast<std::size_t>(group.firstColumn)].rows.front())];
-            const QString withRecompute = label + (row.recompute ? tr(" · recomputed") : QString());
-            if (metrics.horizontalAdvance(withRecompute) <= right - left)
-                label = withRecompute;
-            const double width = metrics.horizontalAdvance(label);
-            const double x = std::clamp((left + right) / 2 - width / 2, g.plot.left(),
-                                        std::max(g.plot.left(), g.plot.right() - width));
-            if (x > groupEnd + 8 && (width <= right - left + 6 || !m_folded)) {
-                painter.setPen(colors.text);
-                painter.drawText(QRectF(x, g.groupY, width + 2, 15), Qt::AlignLeft | Qt::AlignVCenter, label);
-                groupEnd = x + width;
-                if (right - left > width + 24) {
-                    painter.setPen(colors.line);
-                    painter.drawLine(QPointF(left, g.groupY + 7.5), QPointF(x - 6, g.groupY + 7.5));
-                    painter.drawLine(QPointF(x + width + 6, g.groupY + 7.5), QPointF(right - 2, g.groupY + 7.5));
-                }
-            }
+    double groupEnd = -1e9, nameEnd = -1e9;
+    // Measuring text is slow: labels as long as one that was too wide are not measured while there are many.
+    qsizetype measuredLength = -1;
+    double measuredWidth = 0;
+    const auto first = std::lower_bound(
+        m_columns.groups.begin(), m_columns.groups.end(), g.plot.left(),
+        [this](const MapGroup& group, double left) { return screenSpan(group.lastColumn).end < left; });
+    for (auto group = first; group != m_columns.groups.end(); ++group) {
+        const double begin = screenSpan(group->firstColumn).begin, end = screenSpan(group->lastColumn).end;
+        if (begin > g.plot.right())
+            break;
+        const double left = std::max(begin, g.plot.left()), right = std::min(end, g.plot.right());
+        const bool isMeasured = group->label.size() == measuredLength && right - left < measuredWidth;
+        if (group->blocks > 0 && (!isMeasured || (left + right - measuredWidth) / 2 > groupEnd + 8)) {
+            const double width = paintGroupLabel(painter, g, colors, *group, left, right, groupEnd);
+            measuredLength = group->label.size();
+            measuredWidth = width;
         }
-        for (int c = group.firstColumn; c <= group.lastColumn; ++c) {
+        // Columns this thin have no names.
+        if (end - begin < kThin * (group->lastColumn - group->firstColumn + 1))
+            continue;
+        for (std::int32_t c = group->firstColumn; c <= group->lastColumn; ++c) {
             const Span span = screenSpan(c);
-            const MapRow& row =
-                m_rows[static_cast<std::size_t>(m_columns.columns[static_cast<std::size_t>(c)].rows.front())];
-            QString name = row.shortName;
+            if (span.end < g.plot.left() || span.begin > g.plot.right() || span.center() < nameEnd + 6)
+                continue;
+            QString name = rowOf(c).shortName;
             if (metrics.horizontalAdvance(name) > span.width() - 4)
                 name = name.mid(name.lastIndexOf('.') + 1);
             const double width = metrics.horizontalAdvance(name);
             // Operators outside blocks may reach into the empty space beside them.
-            const double room = isBlock ? span.width() - 2 : span.width() + 20;
+            const double room = group->blocks > 0 ? span.width() - 2 : span.width() + 20;
             double x = std::max(span.center() - width / 2, g.plot.left());
             x = std::min(x, g.plot.right() - width);
-            if (width > room || x < nameEnd + 6 || span.end < g.plot.left() || span.begin > g.plot.right())
+            if (width > room || x < nameEnd + 6)
                 continue;
             painter.setPen(colors.secondary);
             painter.drawText(QRectF(x, g.nameY, width + 2, 15), Qt::AlignLeft | Qt::AlignVCenter, name);
@@ -322,72 +318,84 @@ void OperatorMap::paintLabels(QPainter& painter, const Geometry& g, const Colors
     }
 }
 
+double OperatorMap::paintGroupLabel(QPainter& painter, const Geometry& g, const Colors& colors, const MapGroup& group,
+                                    double left, double right, double& groupEnd) const {
+    const QFontMetricsF metrics(painter.font());
+    QString label = group.blocks > 1 ? QStringLiteral("%1  ×%2").arg(group.label).arg(group.blocks) : group.label;
+    const QString withRecompute = label + (rowOf(group.firstColumn).recompute ? tr(" · recomputed") : QString());
+    if (metrics.horizontalAdvance(withRecompute) <= right - left)
+        label = withRecompute;
+    const double width = metrics.horizontalAdvance(label);
+    const double x =
+        std::clamp((left + right) / 2 - width / 2, g.plot.left(), std::max(g.plot.left(), g.plot.right() - width));
+    if (x <= groupEnd + 8 || (width > right - left + 6 && m_folded))
+        return width;
+    painter.setPen(colors.text);
+    painter.drawText(QRectF(x, g.groupY, width + 2, 15), Qt::AlignLeft | Qt::AlignVCenter, label);
+    groupEnd = x + width;
+    if (right - left > width + 24) {
+        painter.setPen(colors.line);
+        painter.drawLine(QPointF(left, g.groupY + 7.5), QPointF(x - 6, g.groupY + 7.5));
+        painter.drawLine(QPointF(x + width + 6, g.groupY + 7.5), QPointF(right - 2, g.groupY + 7.5));
+    }
+    return width;
+}
+
 void OperatorMap::paintMarks(QPainter& painter, const Geometry& g, const Colors& colors) const {
     painter.setRenderHint(QPainter::Antialiasing);
-    const int count = static_cast<int>(m_columns.columns.size());
-    const auto isSelected = [&](int c) {
-        for (const std::int32_t row : m_columns.columns[static_cast<std::size_t>(c)].rows)
-            if (static_cast<std::size_t>(row) < m_isSelected.size() && m_isSelected[static_cast<std::size_t>(row)])
-                return true;
-        return false;
-    };
     const double top = g.plot.top() - 6, bottom = g.communication.bottom() + 1;
-    if (m_hovered >= 0 && m_hovered < count) {
+    if (m_hovered >= 0 && m_hovered < static_cast<int>(m_columns.columns.size())) {
         const Span span = screenSpan(m_hovered);
         QColor wash = colors.text;
         wash.setAlphaF(0.05F);
         painter.fillRect(QRectF(span.begin, top, span.width(), bottom - top), wash);
     }
-    for (int c = 0; c < count;) {
-        if (!isSelected(c)) {
-            ++c;
+    QColor wash = colors.accent;
+    wash.setAlphaF(0.12F);
+    double drawnTo = -1e9;
+    for (const Run& run : m_selectedRuns) {
+        const double begin = screenSpan(run.first).begin, end = screenSpan(run.last).end;
+        if (end < g.plot.left() || (end - begin < kThin && begin < drawnTo))
             continue;
-        }
-        int end = c + 1;
-        while (end < count && isSelected(end))
-            ++end;
-        const Span first = screenSpan(c), last = screenSpan(end - 1);
-        QRectF box(first.begin - 1.5, top, std::max(3.0, last.end - first.begin + 2), bottom - top);
-        QColor wash = colors.accent;
-        wash.setAlphaF(0.12F);
+        if (begin > g.plot.right())
+            break;
+        const QRectF box(begin - 1.5, top, std::max(3.0, end - begin + 2), bottom - top);
         painter.setPen(QPen(colors.accent, 1.5));
         painter.setBrush(wash);
         painter.drawRoundedRect(box, 3, 3);
-        c = end;
+        drawnTo = box.right();
     }
+    for (const std::int32_t c : m_pinnedColumns) {
+        const Span span = screenSpan(c);
+        if (span.end >= g.plot.left() && span.begin <= g.plot.right() && span.width() >= 8)
+            drawGlyph(painter, Glyph::Pin, QRectF(span.center() - 6, g.plot.bottom() - 14, 11, 11), colors.text);
+    }
+    if (m_peakColumn >= 0)
+        paintPeak(painter, g, colors, screenSpan(m_peakColumn));
+    painter.setRenderHint(QPainter::Antialiasing, false);
+}
+
+void OperatorMap::paintPeak(QPainter& painter, const Geometry& g, const Colors& colors, const Span& span) const {
+    if (span.end < g.plot.left() || span.begin > g.plot.right())
+        return;
     painter.setFont(smallFont());
     const QFontMetricsF metrics(painter.font());
-    for (int c = 0; c < count; ++c) {
-        const Span span = screenSpan(c);
-        if (span.end < g.plot.left() || span.begin > g.plot.right())
-            continue;
-        const auto& members = m_columns.columns[static_cast<std::size_t>(c)].rows;
-        const MapRow& row = m_rows[static_cast<std::size_t>(members.front())];
-        if (row.pinned && span.width() >= 8)
-            drawGlyph(painter, Glyph::Pin, QRectF(span.center() - 6, g.plot.bottom() - 14, 11, 11), colors.text);
-        const bool setsPeak = std::any_of(members.begin(), members.end(), [&](std::int32_t member) {
-            return m_rows[static_cast<std::size_t>(member)].op == m_peakOperator;
-        });
-        if (!setsPeak)
-            continue;
-        const QString text = tr("sets the peak");
-        const double width = metrics.horizontalAdvance(text);
-        const double x = span.center();
-        const bool isLeft = x + width + 14 > g.plot.right();
-        painter.setPen(QPen(colors.limit, 1.5));
-        painter.drawLine(QPointF(x, 2), QPointF(x, g.plot.top() - 1));
-        QPainterPath flag;
-        const double side = isLeft ? -1 : 1;
-        flag.moveTo(x, 2);
-        flag.lineTo(x + side * 7, 5);
-        flag.lineTo(x, 8);
-        flag.closeSubpath();
-        painter.fillPath(flag, colors.limit);
-        painter.setPen(colors.text);
-        painter.drawText(QRectF(isLeft ? x - width - 12 : x + 11, -2, width + 2, 14), Qt::AlignLeft | Qt::AlignVCenter,
-                         text);
-    }
-    painter.setRenderHint(QPainter::Antialiasing, false);
+    const QString text = tr("sets the peak");
+    const double width = metrics.horizontalAdvance(text);
+    const double x = span.center();
+    const bool isLeft = x + width + 14 > g.plot.right();
+    painter.setPen(QPen(colors.limit, 1.5));
+    painter.drawLine(QPointF(x, 2), QPointF(x, g.plot.top() - 1));
+    QPainterPath flag;
+    const double side = isLeft ? -1 : 1;
+    flag.moveTo(x, 2);
+    flag.lineTo(x + side * 7, 5);
+    flag.lineTo(x, 8);
+    flag.closeSubpath();
+    painter.fillPath(flag, colors.limit);
+    painter.setPen(colors.text);
+    painter.drawText(QRectF(isLeft ? x - width - 12 : x + 11, -2, width + 2, 14), Qt::AlignLeft | Qt::AlignVCenter,
+                     text);
 }
 
 } // namespace shardscope::app

@@ -31,6 +31,9 @@ FactRows::FactRows(QWidget* parent) : QWidget(parent), m_grid(new QGridLayout(th
 }
 
 void FactRows::setFacts(const std::vector<Fact>& facts) {
+    if (facts == m_facts)
+        return;
+    m_facts = facts;
     while (m_grid->count() > 0) {
         QLayoutItem* item = m_grid->takeAt(0);
         delete item->widget();

@@ -29,11 +29,13 @@ public:
         QString value;
         QString hint; ///< shown on hover
         bool isStrong = false;
+        bool operator==(const Fact&) const = default;
     };
     void setFacts(const std::vector<Fact>& facts);
 
 private:
     QGridLayout* m_grid;
+    std::vector<Fact> m_facts;
 };
 
 /// The left column: what is trained, on what, and how.

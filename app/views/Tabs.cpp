@@ -8,6 +8,7 @@
 #include <QPainter>
 
 #include <algorithm>
+#include <numeric>
 
 namespace shardscope::app {
 
@@ -18,6 +19,7 @@ TabStrip::TabStrip(QWidget* parent) : QWidget(parent) {
 
 void TabStrip::addTab(const QString& title) {
     m_titles << title;
+    m_widths.push_back(QFontMetricsF(bodyBoldFont()).horizontalAdvance(title));
     setAccessibleName(m_titles.value(m_current));
     update();
 }
@@ -38,20 +40,15 @@ void TabStrip::setCurrent(int index) {
 }
 
 double TabStrip::gap() const {
-    const QFontMetricsF metrics(bodyBoldFont());
-    double words = 12;
-    for (const QString& title : m_titles)
-        words += metrics.horizontalAdvance(title);
+    const double words = std::accumulate(m_widths.begin(), m_widths.end(), 12.0);
     const auto between = static_cast<double>(m_titles.size() - 1);
     return between < 1 ? 26 : std::clamp((width() - words) / between, 8.0, 26.0);
 }
 
 QRectF TabStrip::tabRect(int index) const {
-    const QFontMetricsF metrics(bodyBoldFont());
-    double x = 0;
-    for (int i = 0; i < index; ++i)
-        x += metrics.horizontalAdvance(m_titles[i]) + gap();
-    return {x, 0, metrics.horizontalAdvance(m_titles[index]) + 12, static_cast<double>(height())};
+    const auto before = m_widths.begin() + index;
+    const double x = std::accumulate(m_widths.begin(), before, index * gap());
+    return {x, 0, *before + 12, static_cast<double>(height())};
 }
 
 void TabStrip::paintEvent(QPaintEvent*) {

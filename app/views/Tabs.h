@@ -3,6 +3,8 @@
 
 #include <QWidget>
 
+#include <vector>
+
 class QStackedWidget;
 
 namespace shardscope::app {
@@ -31,6 +33,7 @@ private:
     QRectF tabRect(int index) const;
     double gap() const;
     QStringList m_titles;
+    std::vector<double> m_widths; ///< of the titles, which are measured once
     QString m_note;
     int m_current = 0;
 };

@@ -23,6 +23,7 @@ struct Answer {
     PlannerPointer planner;          ///< null when the question contradicts itself
     planner::PlanResultPointer plan; ///< null when the question contradicts itself
     QString error;                   ///< why, then
+    bool isHurried = false;          ///< asked during a drag: more questions follow at once
     bool isFinal = false;            ///< no better answer for this question is on its way
 };
 using AnswerPointer = std::shared_ptr<const Answer>;

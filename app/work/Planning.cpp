@@ -62,6 +62,7 @@ void Planning::solve(const ChoicesPointer& choices, std::uint64_t generation, st
         answer->plan = std::move(plan);
         answer->error = m_plannerError;
         answer->isFinal = isFinal;
+        answer->isHurried = hurried;
         QMetaObject::invokeMethod(
             this, [this, answer] { takeAnswer(answer); }, Qt::QueuedConnection);
     };
@@ -99,9 +100,9 @@ void Planning::takeAnswer(const AnswerPointer& answer) {
         surround(answer);
     // The policies are compared once for a question: a proof rarely changes the plan, and the table rates each policy
     // against whatever is shown.
-    if (isNewest && answer->plan->feasible && m_comparedGeneration != answer->generation)
+    if (isNewest && !answer->isHurried && answer->plan->feasible && m_comparedGeneration != answer->generation)
         compare(answer);
-    if (isNewest && answer->isFinal && !answer->plan->feasible)
+    if (isNewest && !answer->isHurried && answer->isFinal && !answer->plan->feasible)
         remedy(answer);
 }
 

@@ -127,6 +127,24 @@ private Q_SLOTS:
         QVERIFY(few.size() <= 800);
         QVERIFY(std::any_of(few.begin(), few.end(), [](const QPointF& point) { return point.y() == 99.0; }));
     }
+    void aLossCurveKeepsExtremesOfAnyLength() {
+        LossCurve curve;
+        for (int i = 0; i < 100; ++i)
+            curve.append(i, i % 7);
+        QCOMPARE(curve.points().size(), 100); // a short one is kept whole
+        constexpr int kPoints = 1'000'000;
+        for (int i = 100; i < kPoints; ++i)
+            curve.append(i, i == 654321 ? 99.0 : i == 123456 ? -5.0 : i % 7);
+        const QList<QPointF> points = curve.points();
+        QCOMPARE(curve.size(), std::size_t{kPoints});
+        QVERIFY(points.size() <= static_cast<qsizetype>(2 * LossCurve::kMostBuckets));
+        QVERIFY(points.contains(QPointF(654321, 99)) && points.contains(QPointF(123456, -5)));
+        QVERIFY(std::is_sorted(points.begin(), points.end(),
+                               [](const QPointF& a, const QPointF& b) { return a.x() < b.x(); }));
+        QCOMPARE(curve.highest(), 99.0);
+        QCOMPARE(curve.lowest(), -5.0);
+        QCOMPARE(curve.last(), QPointF(kPoints - 1, (kPoints - 1) % 7));
+    }
 };
 
 QTEST_MAIN(LayoutTest)
