@@ -77,9 +77,11 @@ contract::Result<void> checkRunnable(const contract::Plan& plan, DeviceKind devi
             "plan: graph.architecture.sliding_window.keys is {} and training.sequence {}; this runtime attends to "
             "every key, so a sequence of at most {} is right",
             window->keys, plan.training.sequence, window->keys));
-    if (plan.training.lossChunks != 1)
-        return contract::badInput(fmt::format(
-            "plan: training.loss_chunks is {}; this runtime computes the loss in 1 piece", plan.training.lossChunks));
+    if (const std::int64_t tokens = plan.training.microBatch * plan.training.sequence;
+        plan.training.lossChunks > tokens)
+        return contract::badInput(
+            fmt::format("plan: training.loss_chunks is {}; a micro-batch of {} x {} tokens has at most {} chunks",
+                        plan.training.lossChunks, plan.training.microBatch, plan.training.sequence, tokens));
     if (plan.parallel.pipeline != 1 || plan.parallel.tensor != 1)
         return contract::badInput(
             "plan: parallel.pipeline and parallel.tensor must be 1: this runtime runs data parallelism");
@@ -93,7 +95,8 @@ contract::Result<void> checkRunnable(const contract::Plan& plan, DeviceKind devi
     return {};
 }
 
-/// Cuts the samples of one rank into micro-batches no larger than the plan's.
+/// Cuts the samples of one rank into micro-batches no larger than the plan's, and their tokens into as many chunks as
+/// the plan does where there are as many.
 contract::Result<void> resize(contract::Training& training, std::int64_t ranks) {
     if (training.globalBatch % ranks != 0)
         return contract::badInput(
@@ -104,6 +107,7 @@ contract::Result<void> resize(contract::Training& training, std::int64_t ranks) 
         --microBatch;
     training.microBatch = microBatch;
     training.accumulate = samples / microBatch;
+    training.lossChunks = std::min(training.lossChunks, microBatch * training.sequence);
     return {};
 }
 
@@ -174,6 +178,7 @@ contract::Result<PlanSetup> prepareSampling(const contract::Plan& plan) {
     setup.graphSha256 = plan.graph.sha256;
     setup.training = plan.training;
     setup.training.microBatch = setup.training.accumulate = setup.training.globalBatch = 1;
+    setup.training.lossChunks = setup.training.sequence; // the logits of one token are wanted
     setup.preset = *contract::findPreset(plan.training.precision);
     auto operators = contract::lowerArchitecture(setup.architecture, setup.training.sequence);
     if (!operators)
