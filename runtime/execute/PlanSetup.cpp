@@ -54,14 +54,18 @@ contract::Result<void> checkPrecision(const std::string& precision, DeviceKind d
                                           fmt::join(known, ", ")));
 }
 
-contract::Result<void> checkRunnable(const contract::Plan& plan, DeviceKind device) {
+contract::Result<void> checkGraph(const contract::Plan& plan) {
     if (!plan.graph.architecture)
         return contract::badInput(fmt::format(
             "plan: graph.architecture is missing: this runtime trains decoders of the gpt2, llama, mistral, qwen2 and "
             "qwen3 families; a graph of the family \"{}\" is trained by PyTorch, with target \"pytorch\"",
             plan.graph.family));
-    if (auto network = checkNetwork(*plan.graph.architecture); !network)
-        return network;
+    return checkNetwork(*plan.graph.architecture);
+}
+
+contract::Result<void> checkRunnable(const contract::Plan& plan, DeviceKind device) {
+    if (auto graph = checkGraph(plan); !graph)
+        return graph;
     if (auto precision = checkPrecision(plan.training.precision, device); !precision)
         return precision;
     constexpr std::int64_t kLargestHead = 256; // of the attention kernels
@@ -189,6 +193,25 @@ contract::Result<PlanSetup> prepareSampling(const contract::Plan& plan) {
     setup.table = contract::buildBufferTable(
         {setup.operators, setup.decisions, 1, 1, setup.preset, setup.training, setup.prefetchDepth}, setup.program);
     setup.predicted = setup.table.ledger();
+    return setup;
+}
+
+contract::Result<PlanSetup> prepareReading(const contract::Plan& plan) {
+    if (auto graph = checkGraph(plan); !graph)
+        return tl::unexpected(graph.error());
+    const auto preset = contract::findPreset(plan.training.precision);
+    if (!preset)
+        return contract::badInput(fmt::format("plan: training.precision is \"{}\"; known are {}",
+                                              plan.training.precision, contract::presetNames()));
+    PlanSetup setup;
+    setup.architecture = *plan.graph.architecture;
+    setup.graphSha256 = plan.graph.sha256;
+    setup.training = plan.training;
+    setup.preset = *preset;
+    auto operators = contract::lowerArchitecture(setup.architecture, setup.training.sequence);
+    if (!operators)
+        return tl::unexpected(operators.error());
+    setup.operators = std::move(*operators);
     return setup;
 }
 
