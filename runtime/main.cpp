@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The training runtime's command line. Wiring only.
 #include "runtime/launch/Coordinator.h"
+#include "runtime/launch/Export.h"
 #include "runtime/launch/Measure.h"
 #include "runtime/launch/RunOptions.h"
 #include "runtime/launch/Sample.h"
@@ -115,6 +116,19 @@ int main(int argc, char** argv) {
         ->capture_default_str();
     sample->add_flag("--json", sampleOptions.json, "print step, prompt and text as JSON");
 
+    engine::ExportOptions exportOptions;
+    CLI::App* const exported =
+        app.add_subcommand("export", "a Hugging Face folder of the weights of the latest checkpoint");
+    exported->add_option("RUN_DIR", exportOptions.runDirectory, "folder of the run")->required();
+    exported->add_option("-o,--output", exportOptions.output, "the folder to be made")->required();
+    exported->add_option("--step", exportOptions.step, "of the checkpoint (default: the newest that is whole)")
+        ->check(CLI::Range(0LL, 1LL << 53));
+    exported->add_option("--dtype", exportOptions.dtype, "of the weights: fp32, or bf16 in half the bytes")
+        ->check(CLI::IsMember({"fp32", "bf16"}))
+        ->capture_default_str();
+    exported->add_flag("--force", exportOptions.force, "replace the folder where it holds files and no folders");
+    exported->add_flag("--json", exportOptions.json, "print what was written as JSON");
+
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
@@ -124,9 +138,10 @@ int main(int argc, char** argv) {
         return engine::runCoordinator(runOptions);
     if (worker->parsed())
         return engine::runWorker(workerOptions);
-    const auto done = measure->parsed()  ? engine::runMeasure(measureOptions)
-                      : sample->parsed() ? engine::runSample(sampleOptions)
-                                         : engine::runShow(showOptions);
+    const auto done = measure->parsed()    ? engine::runMeasure(measureOptions)
+                      : sample->parsed()   ? engine::runSample(sampleOptions)
+                      : exported->parsed() ? engine::runExport(exportOptions)
+                                           : engine::runShow(showOptions);
     if (!done) {
         std::fprintf(stderr, "shardscope-train: %s\n", done.error().message.c_str());
         return contract::exitCode(done.error().kind);

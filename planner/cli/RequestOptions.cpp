@@ -88,7 +88,8 @@ void RequestOptions::addTo(CLI::App& command) {
     command.add_option("--coalescing", coalescing, "one collective for a block's operators: auto, never or always")
         ->check(CLI::IsMember({"auto", "never", "always"}))
         ->capture_default_str();
-    command.add_option("--loss-chunks", lossChunks, "compute the logits in so many pieces")
+    command
+        .add_option("--loss-chunks", lossChunks, "compute logits and loss in so many chunks of a micro-batch's tokens")
         ->check(CLI::Range(1, 4096))
         ->capture_default_str();
     command.add_option("--prefetch", prefetch, "operators gathered ahead of their use: 0 or 1; full mode only")

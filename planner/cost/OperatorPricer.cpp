@@ -45,6 +45,7 @@ std::int64_t paperRound(double bytes) {
 OperatorPricer::OperatorPricer(const PlanRequest& request, const contract::Preset& preset)
     : m_preset(preset), m_links(request.cluster, request.mode == CostMode::Paper),
       m_paperMode(request.mode == CostMode::Paper), m_isCpu(request.cluster.isCpu),
+      m_lossInChunks(request.lossChunks > 1 && request.mode != CostMode::Paper),
       m_compute(request.cluster, preset, m_paperMode),
       m_overlapEfficiency(request.prefetchDepth > 0 && !m_paperMode ? request.cluster.overlapEfficiency : 0) {}
 
@@ -90,9 +91,17 @@ double OperatorPricer::optimizerSeconds(const Operator& op, const Placement& pla
     return m_compute.updateSeconds(owned * moved);
 }
 
+bool OperatorPricer::computesHeadAgain(const Operator& op, const Placement& placement) const {
+    return m_lossInChunks && op.role == contract::OperatorRole::Head && contract::sliceParts(op, placement).size() > 1;
+}
+
+bool OperatorPricer::computesHeadLate(const Operator& op, const Placement& placement) const {
+    return m_lossInChunks && op.role == contract::OperatorRole::Head && !computesHeadAgain(op, placement);
+}
+
 PlacementFacts OperatorPricer::facts(const Operator& op, const Placement& placement) const {
     return {bytes(op, placement), m_paperMode ? paperExchange(op, placement) : exchange(op, placement),
-            m_paperMode ? 0.0 : optimizerSeconds(op, placement)};
+            m_paperMode ? 0.0 : optimizerSeconds(op, placement), computesHeadAgain(op, placement)};
 }
 
 OperatorCost OperatorPricer::price(const Operator& op, const Placement& placement, const Situation& situation) const {
@@ -105,7 +114,7 @@ OperatorCost OperatorPricer::price(const PlacementFacts& facts, double forwardSe
     OperatorCost cost = priceExchange(facts.exchange, situation.accumulate, again, situation.neighbours);
     const double steps = real(situation.accumulate);
     cost.computeSeconds = 3 * forwardSeconds * steps;
-    cost.recomputeSeconds = again ? forwardSeconds * steps : 0;
+    cost.recomputeSeconds = again || facts.headAgain ? forwardSeconds * steps : 0;
     cost.optimizerSeconds = facts.optimizerSeconds;
     return cost;
 }
@@ -229,8 +238,8 @@ double OperatorPricer::stepSeconds(const PlacementFacts& facts, double forwardSe
     const bool again = situation.recompute && (m_paperMode || !situation.endsBlock);
     const double steps = real(situation.accumulate);
     const Exposed exposed = expose(facts.exchange, situation.accumulate, again, situation.neighbours);
-    return 3 * forwardSeconds * steps + (again ? forwardSeconds * steps : 0) + (exposed.forward + exposed.backward) +
-           facts.optimizerSeconds;
+    return 3 * forwardSeconds * steps + (again || facts.headAgain ? forwardSeconds * steps : 0) +
+           (exposed.forward + exposed.backward) + facts.optimizerSeconds;
 }
 
 OperatorCost OperatorPricer::priceExchange(const Exchange& exchange, std::int64_t accumulate, bool gathersAgain,

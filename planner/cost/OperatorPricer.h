@@ -38,6 +38,7 @@ struct PlacementFacts {
     PlacementBytes bytes;
     Exchange exchange;
     double optimizerSeconds = 0;
+    bool headAgain = false; ///< see OperatorPricer::computesHeadAgain()
 };
 
 /// Bytes and seconds of one operator under one placement: cost-model "Placements of an operator", "Compute and
@@ -75,6 +76,13 @@ public:
     /// price().stepSeconds() but for the last bit, without the parts: for tables of every placement at every batch.
     double stepSeconds(const PlacementFacts& facts, double forwardSeconds, const Situation& situation) const;
 
+    /// Whether the backward pass makes the logits again: our runtime does so for a loss in chunks where the head is cut
+    /// into parts, since a softmax needs those of all parts.
+    bool computesHeadAgain(const contract::Operator& op, const contract::Placement& placement) const;
+    /// Whether all of the head's work is done in its backward pass, chunk by chunk: a loss in chunks, a head in one
+    /// part.
+    bool computesHeadLate(const contract::Operator& op, const contract::Placement& placement) const;
+
     PlacementFacts facts(const contract::Operator& op, const contract::Placement& placement) const;
     /// The collectives of operators that are gathered together and reduced together: latency is paid once each.
     /// All are sharded in one slice or kept, in the same group.
@@ -109,6 +117,7 @@ private:
     LinkCost m_links;
     bool m_paperMode;
     bool m_isCpu;
+    bool m_lossInChunks;
     ComputeModel m_compute;
     double m_overlapEfficiency;
 };

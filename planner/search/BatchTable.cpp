@@ -125,7 +125,7 @@ VariantOption BatchTable::priceVariant(const Bundle& front, const CoalescedVaria
                     m_space.pricer().stepSeconds(facts, m_forwardSeconds[index(c)], situation(c, recompute)));
                 continue;
             }
-            const PlacementFacts silent{facts.bytes, {}, facts.optimizerSeconds};
+            const PlacementFacts silent{facts.bytes, {}, facts.optimizerSeconds, facts.headAgain};
             option.time[recompute] += toPicoseconds(
                 m_space.pricer().stepSeconds(silent, m_forwardSeconds[index(c)], situation(c, recompute)));
         }

@@ -250,9 +250,10 @@ contract::Result<void> DecisionSpace::resolveRecompute() {
 
 std::string DecisionSpace::classKey(std::int32_t index) const {
     const Operator& op = m_request.graph->operators[static_cast<std::size_t>(index)];
-    std::string key = fmt::format("{}/{}/{}/{}/{}/{}/{}/", static_cast<int>(op.kind),
-                                  m_request.cluster.kernels ? static_cast<int>(op.role) : 0, op.flopsForward,
-                                  op.sharedStorage, op.tiedTo, op.liveActivationElements, op.liveWideElements);
+    const bool rolesDiffer = m_request.cluster.kernels || op.role == contract::OperatorRole::Head;
+    std::string key =
+        fmt::format("{}/{}/{}/{}/{}/{}/{}/", static_cast<int>(op.kind), rolesDiffer ? static_cast<int>(op.role) : 0,
+                    op.flopsForward, op.sharedStorage, op.tiedTo, op.liveActivationElements, op.liveWideElements);
     for (const contract::TensorSpec& tensor : op.tensors)
         key += fmt::format("{}x{},", tensor.rows, tensor.columns);
     for (const contract::ActivationSpec& spec : op.kept)
@@ -268,18 +269,19 @@ std::string DecisionSpace::classKey(std::int32_t index) const {
 std::vector<std::int32_t> DecisionSpace::usefulPlacements(const OperatorClass& entry) const {
     const auto needs = [&](std::size_t p) {
         const PlacementFacts& facts = entry.facts[p];
-        return std::array<double, 8>{static_cast<double>(facts.bytes.state.total()),
+        return std::array<double, 9>{static_cast<double>(facts.bytes.state.total()),
                                      static_cast<double>(facts.bytes.slot.total()),
                                      facts.exchange.gather,
                                      facts.exchange.reduce,
                                      facts.exchange.gatherOnce,
                                      facts.exchange.reduceOnce,
                                      facts.optimizerSeconds,
+                                     facts.headAgain ? 1.0 : 0.0,
                                      entry.placements[p].held ? 1.0 : 0.0};
     };
     // Those tied to a shared storage pay for its placement as well, so there the owner's needs decide nothing.
     const Operator& op = m_request.graph->operators[static_cast<std::size_t>(entry.op)];
-    std::vector<std::array<double, 8>> all;
+    std::vector<std::array<double, 9>> all;
     for (std::size_t p = 0; p < entry.placements.size(); ++p)
         all.push_back(needs(p));
     std::vector<std::int32_t> useful;

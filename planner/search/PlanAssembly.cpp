@@ -54,7 +54,7 @@ private:
         training.precision = m_space.preset().name;
         training.optimizer = request.optimizer;
         training.recompute = request.recompute;
-        training.lossChunks = request.lossChunks;
+        training.lossChunks = std::min(request.lossChunks, training.microBatch * training.sequence);
         training.attention = request.graph->attention;
         training.attentionDropout =
             request.graph->attentionDropout && training.attention != contract::AttentionKernel::Fused;

@@ -50,8 +50,7 @@ void addActivationChanges(const PlanRequest& request, std::vector<Change>& chang
     if (request.globalBatch > 0 && (request.microBatch > 0 || request.accumulate > 0))
         changes.push_back({"micro-batch and accumulation auto", false, "batch",
                            [](PlanRequest& r) { r.microBatch = r.accumulate = 0; }});
-    // Our CPU runtime computes the loss in one piece.
-    if (!request.cluster.isCpu && request.mode == CostMode::Full) {
+    if (request.mode == CostMode::Full) {
         for (const std::int64_t chunks : {4, 16}) {
             if (chunks > request.lossChunks)
                 changes.push_back({fmt::format("loss-chunks {}", chunks), false, "loss",

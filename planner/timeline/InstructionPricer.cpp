@@ -41,10 +41,17 @@ const contract::Placement& InstructionPricer::placementOf(std::int32_t op) const
 InstructionPrice InstructionPricer::price(const StepInstruction& instruction, bool lastMicroStep) const {
     switch (instruction.code) {
     case StepCode::Forward:
+        if (m_pricer.computesHeadLate(at(instruction.op), placementOf(instruction.op)))
+            return {};
+        return {.seconds = partOfForward(instruction)};
     case StepCode::Recompute:
         return {.seconds = partOfForward(instruction)};
-    case StepCode::Backward:
-        return {.seconds = 2 * partOfForward(instruction)};
+    case StepCode::Backward: {
+        const contract::Operator& op = at(instruction.op);
+        const contract::Placement& placement = placementOf(instruction.op);
+        const bool forwardToo = m_pricer.computesHeadAgain(op, placement) || m_pricer.computesHeadLate(op, placement);
+        return {.seconds = (forwardToo ? 3 : 2) * partOfForward(instruction)};
+    }
     case StepCode::Update:
         return {.seconds = m_pricer.price(at(instruction.op), placementOf(instruction.op), {}).optimizerSeconds};
     case StepCode::Gather:

@@ -186,6 +186,7 @@ Result<PlannedStep> planStep(const contract::Plan& plan, const std::string& file
     step.request.precision = plan.training.precision;
     step.request.optimizer = plan.training.optimizer;
     step.request.prefetchDepth = plan.prefetchDepth;
+    step.request.lossChunks = plan.training.lossChunks;
     step.training = plan.training;
     step.decisions = contract::planDecisions(plan);
     lower(step);

@@ -230,9 +230,12 @@ private:
                                        m_input.training.lossChunks, m_input.ranks, m_input.preset);
         const auto head = static_cast<std::size_t>(m_input.operators.size() - 1);
         add("logits", Category::Logits, Arena::Logits, base.logits, m_first[head], m_last[head]);
-        add("losses", Category::Logits, Arena::Logits, base.losses, m_loss, m_loss);
+        // In chunks, the head's backward goes through the loss again.
+        const bool isChunked = m_input.training.lossChunks > 1;
+        const std::int32_t lossEnds = isChunked ? m_last[head] : m_loss;
+        add("losses", Category::Logits, Arena::Logits, base.losses, isChunked ? m_first[head] : m_loss, lossEnds);
         add("tokens", Category::Data, Arena::Data, base.tokens, m_load, m_lastBackward);
-        add("targets", Category::Data, Arena::Data, base.targets, m_load, m_loss);
+        add("targets", Category::Data, Arena::Data, base.targets, m_load, lossEnds);
         add("collective", Category::Collective, Arena::Collective, base.collective, 0, m_end);
     }
 

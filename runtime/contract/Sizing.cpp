@@ -229,7 +229,8 @@ BaseSize sizeBase(const std::vector<Operator>& operators, std::int64_t sequence,
     const std::int64_t tokens = sequence * samples;
     base.tokens = alignUp(tokens * 4);
     base.targets = alignUp(tokens * 4);
-    base.losses = alignUp(tokens * 4);
+    const bool isChunked = ceilDivide(tokens, lossChunks) < tokens;
+    base.losses = alignUp(tokens * 4 * (isChunked ? 3 : 1));
     for (const Operator& op : operators) {
         if (op.role == OperatorRole::Head)
             base.logits = alignUp(ceilDivide(tokens, lossChunks) * op.tensors.front().rows * preset.gatheredBytes);

@@ -111,8 +111,8 @@ std::int64_t recomputeBytes(const std::vector<Operator>& operators, std::int32_t
 struct BaseSize {
     std::int64_t tokens = 0;     ///< int32 (B, S)
     std::int64_t targets = 0;    ///< int32 (B, S)
-    std::int64_t logits = 0;     ///< (B S / chunks, V) in compute precision, overwritten by its gradient
-    std::int64_t losses = 0;     ///< fp32 (B, S)
+    std::int64_t logits = 0;     ///< (ceil(B S / chunks), V) in compute precision, overwritten by its gradient
+    std::int64_t losses = 0;     ///< fp32 (B, S); with chunks (3, B, S): log-sum-exp, target's logit, largest logit
     std::int64_t collective = 0; ///< scratch of the ring collectives; 0 for one rank
     std::int64_t total() const { return tokens + targets + logits + losses + collective; }
 };

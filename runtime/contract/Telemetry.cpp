@@ -73,6 +73,19 @@ struct BodyWriter {
         json["bytes"] = e.bytes;
         json["seconds"] = e.seconds;
     }
+    void operator()(const DeviceEvent& e) const {
+        const auto put = [this](const char* key, const auto& value) {
+            json[key] = value ? OrderedJson(*value) : OrderedJson(nullptr);
+        };
+        put("utilization", e.utilization);
+        put("memory_used", e.memoryUsed);
+        put("power_watts", e.powerWatts);
+        put("temperature_celsius", e.temperatureCelsius);
+        put("pcie_received_bytes_per_second", e.pcieReceived);
+        put("pcie_sent_bytes_per_second", e.pcieSent);
+        put("nvlink_received_bytes_per_second", e.nvlinkReceived);
+        put("nvlink_sent_bytes_per_second", e.nvlinkSent);
+    }
     void operator()(const CheckpointEvent& e) const {
         json["step"] = e.step;
         json["path"] = e.path;
@@ -108,6 +121,7 @@ struct TypeName {
     std::string operator()(const EvaluationEvent&) const { return "evaluation"; }
     std::string operator()(const OperatorEvent&) const { return "operator"; }
     std::string operator()(const CollectiveEvent&) const { return "collective"; }
+    std::string operator()(const DeviceEvent&) const { return "device"; }
     std::string operator()(const CheckpointEvent&) const { return "checkpoint"; }
     std::string operator()(const FailureEvent&) const { return "failure"; }
     std::string operator()(const RestartEvent&) const { return "restart"; }
@@ -118,6 +132,25 @@ struct TypeName {
 
 std::int32_t smallInteger(const JsonCursor& cursor) {
     return static_cast<std::int32_t>(cursor.integer(-1, std::numeric_limits<std::int32_t>::max()));
+}
+
+DeviceEvent readDevice(const JsonCursor& c) {
+    const auto number = [&](const char* key, double lowest, double highest) -> std::optional<double> {
+        const auto value = c.find(key);
+        return value ? std::optional(value->number(lowest, highest)) : std::nullopt;
+    };
+    constexpr double kMuch = 1e18;
+    DeviceEvent event;
+    event.utilization = number("utilization", 0, 1);
+    if (const auto used = c.find("memory_used"))
+        event.memoryUsed = used->integer(0, std::int64_t{1} << 56);
+    event.powerWatts = number("power_watts", 0, kMuch);
+    event.temperatureCelsius = number("temperature_celsius", -kMuch, kMuch);
+    event.pcieReceived = number("pcie_received_bytes_per_second", 0, kMuch);
+    event.pcieSent = number("pcie_sent_bytes_per_second", 0, kMuch);
+    event.nvlinkReceived = number("nvlink_received_bytes_per_second", 0, kMuch);
+    event.nvlinkSent = number("nvlink_sent_bytes_per_second", 0, kMuch);
+    return event;
 }
 
 EventBody readBody(const std::string& type, const JsonCursor& c) {
@@ -150,6 +183,8 @@ EventBody readBody(const std::string& type, const JsonCursor& c) {
                              c.at("end").number()};
     if (type == "collective")
         return CollectiveEvent{c.at("kind").text(), c.at("bytes").integer(), c.at("seconds").number()};
+    if (type == "device")
+        return readDevice(c);
     if (type == "checkpoint")
         return CheckpointEvent{c.at("step").integer(), c.at("path").text()};
     if (type == "failure")

@@ -66,6 +66,22 @@ struct CollectiveEvent {
     std::int64_t bytes = 0;
     double seconds = 0;
 };
+/// How a rank's GPU is, about once a second; what its driver does not say is left out. Rates are bytes per second.
+struct DeviceEvent {
+    std::optional<double> utilization;      ///< share of the time in which anything was computed, by anybody: 0..1
+    std::optional<std::int64_t> memoryUsed; ///< bytes, by everybody
+    std::optional<double> powerWatts;
+    std::optional<double> temperatureCelsius;
+    std::optional<double> pcieReceived;
+    std::optional<double> pcieSent;
+    std::optional<double> nvlinkReceived; ///< all links together, data without protocol
+    std::optional<double> nvlinkSent;
+
+    bool isEmpty() const {
+        return !utilization && !memoryUsed && !powerWatts && !temperatureCelsius && !pcieReceived && !pcieSent &&
+               !nvlinkReceived && !nvlinkSent;
+    }
+};
 struct CheckpointEvent {
     std::int64_t step = 0;
     std::string path;
@@ -98,7 +114,7 @@ struct UnknownEvent {
 
 using EventBody =
     std::variant<HelloEvent, ReadyEvent, MemoryEvent, StepEvent, EvaluationEvent, OperatorEvent, CollectiveEvent,
-                 CheckpointEvent, FailureEvent, RestartEvent, LogEvent, ByeEvent, UnknownEvent>;
+                 DeviceEvent, CheckpointEvent, FailureEvent, RestartEvent, LogEvent, ByeEvent, UnknownEvent>;
 struct Event {
     EventHeader header;
     EventBody body;

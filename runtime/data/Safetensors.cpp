@@ -23,22 +23,25 @@ contract::Error systemError(const std::string& path, const char* what) {
     return {contract::ErrorKind::RunFailed, fmt::format("{}: cannot {}: {}", path, what, std::strerror(errno))};
 }
 
-/// Header and offsets for tensors laid one after the other.
 std::string headerOf(const std::vector<TensorShape>& tensors) {
+    return safetensorsHeader(tensors, "F32", 4);
+}
+
+} // namespace
+
+std::string safetensorsHeader(const std::vector<TensorShape>& tensors, const char* dtype, std::int64_t elementBytes) {
     contract::OrderedJson header;
     header["__metadata__"] = {{"format", "pt"}};
     std::int64_t offset = 0;
     for (const TensorShape& tensor : tensors) {
-        const std::int64_t end = offset + tensor.elements() * 4;
-        header[tensor.name] = {{"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
+        const std::int64_t end = offset + tensor.elements() * elementBytes;
+        header[tensor.name] = {{"dtype", dtype}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
         offset = end;
     }
     std::string text = header.dump();
     text.resize((text.size() + 7) / 8 * 8, ' '); // the tensors start aligned
     return text;
 }
-
-} // namespace
 
 std::int64_t TensorShape::elements() const {
     std::int64_t product = 1;

@@ -19,6 +19,10 @@ struct TensorShape {
     std::int64_t elements() const;
 };
 
+/// The JSON header of a file of tensors that lie one after the other, padded so that they begin aligned. `dtype`:
+/// "F32".
+std::string safetensorsHeader(const std::vector<TensorShape>& tensors, const char* dtype, std::int64_t elementBytes);
+
 /// A safetensors file of fp32 tensors, mapped into memory: 8 bytes header length, a JSON header, the tensors.
 class SafetensorsFile {
 public:

@@ -2,10 +2,12 @@
 #pragma once
 
 #include "runtime/contract/Result.h"
+#include "runtime/contract/Telemetry.h"
 #include "runtime/device/Elements.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -39,6 +41,9 @@ public:
     virtual void release(std::byte* memory, std::int64_t bytes) = 0;
     /// Memory of this process on the device beyond what was allocated: context, libraries. Measured.
     virtual std::int64_t contextBytes() const { return 0; }
+    /// What says, when it is called, how the device is. It is called by one thread, whichever that is, and does not
+    /// need the device any more. None where nothing is known.
+    virtual std::function<contract::DeviceEvent()> statusReader() const { return {}; }
 
     /// Copies that convert and are done when they return. For the time outside of steps; from any thread.
     virtual void upload(Elements to, const float* from, std::int64_t count) = 0;

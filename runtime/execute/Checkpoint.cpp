@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
 #include <memory>
@@ -28,6 +29,11 @@ constexpr int kCheckpointVersion = 2;
 constexpr const char* kWeightsFile = "model.safetensors";
 constexpr const char* kMomentsFile = "optimizer.safetensors";
 constexpr std::string_view kFormat = "shardscope-checkpoint";
+constexpr std::string_view kFolderPrefix = "step-";
+
+std::string folderName(std::int64_t step) {
+    return fmt::format("{}{:08}", kFolderPrefix, step);
+}
 
 /// What an optimizer keeps for a weight, named as PyTorch's optimizers name it; the second is empty where there is one.
 struct MomentNames {
@@ -39,14 +45,6 @@ MomentNames momentNames(const PlanSetup& setup, const std::string& weight) {
     return {weight + ".exp_avg", weight + ".exp_avg_sq"};
 }
 
-std::vector<TensorShape> weightShapes(const PlanSetup& setup) {
-    std::vector<TensorShape> shapes;
-    for (const contract::Operator& op : setup.operators)
-        if (!op.isTied())
-            for (const contract::TensorSpec& tensor : op.tensors)
-                shapes.push_back({stateDictName(setup.architecture, op, tensor), tensor.shape});
-    return shapes;
-}
 std::vector<TensorShape> momentShapes(const PlanSetup& setup) {
     std::vector<TensorShape> shapes;
     for (const TensorShape& weight : weightShapes(setup)) {
@@ -140,7 +138,7 @@ std::vector<fs::path> checkpointFolders(const std::string& runDirectory) {
     std::error_code error;
     for (fs::directory_iterator it(checkpointsFolder(runDirectory), error), end; !error && it != end;
          it.increment(error))
-        if (it->path().filename().string().starts_with("step-"))
+        if (it->path().filename().string().starts_with(kFolderPrefix))
             folders.push_back(it->path());
     std::sort(folders.rbegin(), folders.rend());
     return folders;
@@ -248,7 +246,7 @@ contract::Result<void> CheckpointWriter::begin(CheckpointState state) {
         writing = tl::unexpected(*m_failure);
     Files files;
     if (m_executor.rank() == 0 && writing) {
-        const std::string name = fmt::format("step-{:08}", state.step);
+        const std::string name = folderName(state.step);
         files.final = checkpointsFolder(m_runDirectory) / name;
         files.partial = checkpointsFolder(m_runDirectory) / ("." + name + ".partial");
         std::error_code error;
@@ -319,12 +317,34 @@ contract::Result<std::string> saveCheckpoint(Executor& executor, const PlanSetup
         return tl::unexpected(begun.error());
     if (auto finished = writer.finish(); !finished)
         return tl::unexpected(finished.error());
-    return (checkpointsFolder(runDirectory) / fmt::format("step-{:08}", state.step)).string();
+    return (checkpointsFolder(runDirectory) / folderName(state.step)).string();
+}
+
+std::vector<TensorShape> weightShapes(const PlanSetup& setup) {
+    std::vector<TensorShape> shapes;
+    for (const contract::Operator& op : setup.operators)
+        if (!op.isTied())
+            for (const contract::TensorSpec& tensor : op.tensors)
+                shapes.push_back({stateDictName(setup.architecture, op, tensor), tensor.shape});
+    return shapes;
+}
+
+contract::Result<std::unique_ptr<SafetensorsFile>> openWeights(const PlanSetup& setup, const FoundCheckpoint& found) {
+    return SafetensorsFile::open((fs::path(found.path) / kWeightsFile).string(), weightShapes(setup));
+}
+
+std::vector<std::int64_t> checkpointSteps(const std::string& runDirectory) {
+    std::vector<std::int64_t> steps;
+    for (const fs::path& folder : checkpointFolders(runDirectory))
+        steps.insert(steps.begin(), std::strtoll(folder.filename().c_str() + kFolderPrefix.size(), nullptr, 10));
+    return steps;
 }
 
 std::optional<FoundCheckpoint> findCheckpoint(const PlanSetup& setup, const std::string& runDirectory,
-                                              std::vector<std::string>& skipped) {
+                                              std::vector<std::string>& skipped, std::optional<std::int64_t> step) {
     for (const fs::path& folder : checkpointFolders(runDirectory)) {
+        if (step && folder.filename() != folderName(*step))
+            continue;
         const std::string file = (folder / "state.json").string();
         const auto json = contract::readJsonFile(file);
         if (!json) {
@@ -366,8 +386,8 @@ std::optional<FoundCheckpoint> findCheckpoint(const PlanSetup& setup, const std:
 }
 
 contract::Result<void> loadCheckpoint(Executor& executor, const PlanSetup& setup, const FoundCheckpoint& found) {
-    const auto weights = SafetensorsFile::open(found.path + "/model.safetensors", weightShapes(setup));
-    const auto moments = SafetensorsFile::open(found.path + "/optimizer.safetensors", momentShapes(setup));
+    const auto weights = openWeights(setup, found);
+    const auto moments = SafetensorsFile::open((fs::path(found.path) / kMomentsFile).string(), momentShapes(setup));
     if (!weights || !moments)
         return tl::unexpected(weights ? moments.error() : weights.error());
     return forEachValues(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "runtime/data/Safetensors.h"
 #include "runtime/execute/Executor.h"
 
 #include <cstdint>
@@ -71,10 +72,17 @@ contract::Result<std::string> saveCheckpoint(Executor& executor, const PlanSetup
                                              const std::string& runDirectory, CheckpointState state,
                                              std::int64_t kept = kCheckpointsKept);
 
-/// The newest checkpoint that is complete, undamaged and belongs to this plan's network. `skipped` receives the reasons
-/// for those passed over.
+/// The newest checkpoint that is complete, undamaged and belongs to this plan's network; only that of `step`, if given.
+/// `skipped` receives the reasons for those passed over.
 std::optional<FoundCheckpoint> findCheckpoint(const PlanSetup& setup, const std::string& runDirectory,
-                                              std::vector<std::string>& skipped);
+                                              std::vector<std::string>& skipped,
+                                              std::optional<std::int64_t> step = std::nullopt);
+/// The steps of the checkpoints in a run's folder, in order, whole or not.
+std::vector<std::int64_t> checkpointSteps(const std::string& runDirectory);
+/// The tensors of a checkpoint's weights, float32, in the order of its file.
+std::vector<TensorShape> weightShapes(const PlanSetup& setup);
+/// The weights of a checkpoint that was found. Errors: BadInput.
+contract::Result<std::unique_ptr<SafetensorsFile>> openWeights(const PlanSetup& setup, const FoundCheckpoint& found);
 /// Fills this rank's weights and moments. Errors: BadInput.
 contract::Result<void> loadCheckpoint(Executor& executor, const PlanSetup& setup, const FoundCheckpoint& found);
 

@@ -27,8 +27,8 @@ contract::Result<std::unique_ptr<Executor>> Executor::create(const PlanSetup& se
     if (!arenas)
         return tl::unexpected(arenas.error());
     std::unique_ptr<Executor> executor(new Executor(setup, group, data, std::move(device), std::move(*arenas)));
-    auto decoder = Decoder::create(setup.architecture, setup.operators, setup.decisions, setup.training.microBatch,
-                                   setup.training.sequence, setup.preset, executor->m_pool, *executor->m_device);
+    auto decoder = Decoder::create(setup.architecture, setup.operators, setup.decisions, setup.training, setup.preset,
+                                   executor->m_pool, *executor->m_device);
     if (!decoder)
         return tl::unexpected(decoder.error());
     executor->m_decoder = std::move(*decoder);
@@ -159,6 +159,7 @@ void Executor::load(std::int64_t microStep) {
     for (std::int64_t i = 0; i < training.microBatch; ++i)
         m_data.trainingSample(m_step, first + i, tokens + i * training.sequence, targets + i * training.sequence);
     m_decoder->deliverBatch();
+    m_decoder->beginPass(Decoder::HeadUse::Train);
 }
 
 /// Gradients in a slot are reduced with their padding, which must not hold an earlier user's bytes.

@@ -34,9 +34,10 @@ contract::Result<std::vector<float>> Executor::predict(std::int64_t position) {
         m_data.heldOutSample(0, m_decoder->takeTokens() + i * m_setup.training.sequence,
                              m_decoder->takeTargets() + i * m_setup.training.sequence);
     m_decoder->deliverBatch();
+    m_decoder->beginPass(Decoder::HeadUse::Predict, position);
     if (auto forward = runForward(); !forward)
         return tl::unexpected(forward.error());
-    return m_decoder->takeLogits(position);
+    return m_decoder->takeLogits();
 }
 
 contract::Result<Evaluation> Executor::evaluate(std::int64_t samples) {
@@ -55,6 +56,7 @@ contract::Result<Evaluation> Executor::evaluate(std::int64_t samples) {
                 std::fill_n(targets + i * sequence, sequence, kIgnoredTarget);
         }
         m_decoder->deliverBatch();
+        m_decoder->beginPass(Decoder::HeadUse::Judge);
         if (auto forward = runForward(); !forward)
             return tl::unexpected(forward.error());
         const LossSum sum = m_decoder->evaluate(correct);

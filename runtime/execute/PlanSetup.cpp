@@ -52,14 +52,18 @@ contract::Result<void> checkPrecision(const std::string& precision, DeviceKind d
                                           fmt::join(known, ", ")));
 }
 
-contract::Result<void> checkRunnable(const contract::Plan& plan, DeviceKind device) {
+contract::Result<void> checkGraph(const contract::Plan& plan) {
     if (!plan.graph.architecture)
         return contract::badInput(fmt::format(
             "plan: graph.architecture is missing: this runtime trains decoders of the gpt2, llama, mistral, qwen2 and "
             "qwen3 families; a graph of the family \"{}\" is trained by PyTorch, with target \"pytorch\"",
             plan.graph.family));
-    if (auto network = checkNetwork(*plan.graph.architecture); !network)
-        return network;
+    return checkNetwork(*plan.graph.architecture);
+}
+
+contract::Result<void> checkRunnable(const contract::Plan& plan, DeviceKind device) {
+    if (auto graph = checkGraph(plan); !graph)
+        return graph;
     if (auto precision = checkPrecision(plan.training.precision, device); !precision)
         return precision;
     constexpr std::int64_t kLargestHead = 256; // of the attention kernels
@@ -75,9 +79,11 @@ contract::Result<void> checkRunnable(const contract::Plan& plan, DeviceKind devi
             "plan: graph.architecture.sliding_window.keys is {} and training.sequence {}; this runtime attends to "
             "every key, so a sequence of at most {} is right",
             window->keys, plan.training.sequence, window->keys));
-    if (plan.training.lossChunks != 1)
-        return contract::badInput(fmt::format(
-            "plan: training.loss_chunks is {}; this runtime computes the loss in 1 piece", plan.training.lossChunks));
+    if (const std::int64_t tokens = plan.training.microBatch * plan.training.sequence;
+        plan.training.lossChunks > tokens)
+        return contract::badInput(
+            fmt::format("plan: training.loss_chunks is {}; a micro-batch of {} x {} tokens has at most {} chunks",
+                        plan.training.lossChunks, plan.training.microBatch, plan.training.sequence, tokens));
     if (plan.parallel.pipeline != 1 || plan.parallel.tensor != 1)
         return contract::badInput(
             "plan: parallel.pipeline and parallel.tensor must be 1: this runtime runs data parallelism");
@@ -91,7 +97,8 @@ contract::Result<void> checkRunnable(const contract::Plan& plan, DeviceKind devi
     return {};
 }
 
-/// Cuts the samples of one rank into micro-batches no larger than the plan's.
+/// Cuts the samples of one rank into micro-batches no larger than the plan's, and their tokens into as many chunks as
+/// the plan does where there are as many.
 contract::Result<void> resize(contract::Training& training, std::int64_t ranks) {
     if (training.globalBatch % ranks != 0)
         return contract::badInput(
@@ -102,6 +109,7 @@ contract::Result<void> resize(contract::Training& training, std::int64_t ranks) 
         --microBatch;
     training.microBatch = microBatch;
     training.accumulate = samples / microBatch;
+    training.lossChunks = std::min(training.lossChunks, microBatch * training.sequence);
     return {};
 }
 
@@ -172,6 +180,7 @@ contract::Result<PlanSetup> prepareSampling(const contract::Plan& plan) {
     setup.graphSha256 = plan.graph.sha256;
     setup.training = plan.training;
     setup.training.microBatch = setup.training.accumulate = setup.training.globalBatch = 1;
+    setup.training.lossChunks = setup.training.sequence; // the logits of one token are wanted
     setup.preset = *contract::findPreset(plan.training.precision);
     auto operators = contract::lowerArchitecture(setup.architecture, setup.training.sequence);
     if (!operators)
@@ -182,6 +191,25 @@ contract::Result<PlanSetup> prepareSampling(const contract::Plan& plan) {
     setup.table = contract::buildBufferTable(
         {setup.operators, setup.decisions, 1, 1, setup.preset, setup.training, setup.prefetchDepth}, setup.program);
     setup.predicted = setup.table.ledger();
+    return setup;
+}
+
+contract::Result<PlanSetup> prepareReading(const contract::Plan& plan) {
+    if (auto graph = checkGraph(plan); !graph)
+        return tl::unexpected(graph.error());
+    const auto preset = contract::findPreset(plan.training.precision);
+    if (!preset)
+        return contract::badInput(fmt::format("plan: training.precision is \"{}\"; known are {}",
+                                              plan.training.precision, contract::presetNames()));
+    PlanSetup setup;
+    setup.architecture = *plan.graph.architecture;
+    setup.graphSha256 = plan.graph.sha256;
+    setup.training = plan.training;
+    setup.preset = *preset;
+    auto operators = contract::lowerArchitecture(setup.architecture, setup.training.sequence);
+    if (!operators)
+        return tl::unexpected(operators.error());
+    setup.operators = std::move(*operators);
     return setup;
 }
 

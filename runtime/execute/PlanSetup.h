@@ -47,4 +47,8 @@ contract::Result<PlanSetup> preparePlan(const contract::Plan& plan, const SetupR
 /// Errors: BadInput, naming the field of the plan that this runtime cannot run.
 contract::Result<PlanSetup> prepareSampling(const contract::Plan& plan);
 
+/// The plan's network, to read what a run has written of it: operators, architecture and preset, of any precision, and
+/// nothing to compute with. Errors: BadInput, when it is not a network of this runtime.
+contract::Result<PlanSetup> prepareReading(const contract::Plan& plan);
+
 } // namespace shardscope::engine

@@ -6,6 +6,7 @@
 #include "runtime/contract/Telemetry.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <cerrno>
@@ -14,6 +15,8 @@
 #include <map>
 #include <optional>
 #include <sstream>
+#include <string>
+#include <vector>
 
 namespace shardscope::engine {
 
@@ -24,6 +27,7 @@ struct Summary {
     std::map<std::int64_t, contract::StepEvent> steps; ///< a repeated step: the last wins
     std::optional<contract::EvaluationEvent> evaluation;
     std::map<std::int32_t, contract::MemoryEvent> memory;
+    std::map<std::int32_t, contract::DeviceEvent> devices; ///< the latest
     std::optional<contract::CheckpointEvent> checkpoint;
     std::optional<contract::FailureEvent> failure;
     std::int32_t failedRank = -1;
@@ -40,6 +44,8 @@ struct Summary {
             evaluation = *evaluated;
         } else if (const auto* used = std::get_if<contract::MemoryEvent>(&event.body)) {
             memory[event.header.rank] = *used;
+        } else if (const auto* status = std::get_if<contract::DeviceEvent>(&event.body)) {
+            devices[event.header.rank] = *status;
         } else if (const auto* saved = std::get_if<contract::CheckpointEvent>(&event.body)) {
             checkpoint = *saved;
         } else if (const auto* failed = std::get_if<contract::FailureEvent>(&event.body); failed && failed->first) {
@@ -94,12 +100,35 @@ contract::OrderedJson toJson(const Summary& s, const std::string& folder) {
                                   {"predicted", contract::toJson(used.predicted)},
                                   {"allocated", contract::toJson(used.allocated)},
                                   {"resident", used.resident}});
+    const auto orNull = [](const auto& value) {
+        return value ? contract::OrderedJson(*value) : contract::OrderedJson(nullptr);
+    };
+    for (const auto& [rank, status] : s.devices)
+        json["devices"].push_back({{"rank", rank},
+                                   {"utilization", orNull(status.utilization)},
+                                   {"memory_used", orNull(status.memoryUsed)},
+                                   {"power_watts", orNull(status.powerWatts)},
+                                   {"temperature_celsius", orNull(status.temperatureCelsius)}});
     if (s.failure)
         json["failure"] = {{"rank", s.failedRank},
                            {"step", s.failure->step},
                            {"phase", s.failure->phase},
                            {"cause", s.failure->cause}};
     return json;
+}
+
+/// "97 % busy, 3.0 GiB in use, 412 W, 63 °C", as far as it is known.
+std::string describe(const contract::DeviceEvent& status) {
+    std::vector<std::string> parts;
+    if (status.utilization)
+        parts.push_back(fmt::format("{:.0f} % busy", 100 * *status.utilization));
+    if (status.memoryUsed)
+        parts.push_back(contract::describeBytes(*status.memoryUsed) + " in use");
+    if (status.powerWatts)
+        parts.push_back(fmt::format("{:.0f} W", *status.powerWatts));
+    if (status.temperatureCelsius)
+        parts.push_back(fmt::format("{:.0f} °C", *status.temperatureCelsius));
+    return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 void print(const Summary& s, const std::string& folder) {
@@ -118,6 +147,8 @@ void print(const Summary& s, const std::string& folder) {
     if (s.failure)
         fmt::print("failure   rank {} at step {} ({}): {}\n", s.failedRank, s.failure->step, s.failure->phase,
                    s.failure->cause);
+    for (const auto& [rank, status] : s.devices)
+        fmt::print("{:<9} {}\n", fmt::format("GPU of {}", rank), describe(status));
     if (!s.memory.empty()) {
         const contract::MemoryEvent& used = s.memory.begin()->second;
         fmt::print("\nmemory of rank {:<10} {:>14} {:>14}\n", s.memory.begin()->first, "predicted", "allocated");

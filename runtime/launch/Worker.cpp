@@ -7,6 +7,7 @@
 #include "runtime/device/cuda/OpenCuda.h"
 #include "runtime/execute/Trainer.h"
 #include "runtime/execute/Watchdog.h"
+#include "runtime/launch/DeviceMonitor.h"
 #include "runtime/launch/Rendezvous.h"
 #include "runtime/launch/RunDirectory.h"
 #include "runtime/launch/TelemetryWriter.h"
@@ -141,6 +142,8 @@ private:
                                     communication.whyNotOwn().empty() ? "" : ": " + communication.whyNotOwn())});
         const Watchdog watchdog(*m_executor, m_options.timeout(),
                                 [this](const std::string& phase, double seconds) { giveUp(phase, seconds); });
+        const DeviceMonitor monitor(m_executor->device().statusReader(),
+                                    [this](const contract::DeviceEvent& status) { event(status); });
         auto ended = train(*m_executor, m_setup, request, stopRequested, *m_telemetry);
         if (!ended)
             m_lastStep = m_executor->currentStep() - 1;

@@ -13,23 +13,22 @@ using contract::OperatorRole;
 
 contract::Result<std::unique_ptr<Decoder>>
 Decoder::create(const contract::Architecture& architecture, const std::vector<contract::Operator>& operators,
-                const std::vector<contract::OperatorDecision>& decisions, std::int64_t microBatch,
-                std::int64_t sequence, const contract::Preset& preset, BufferPool& pool, Device& device) {
+                const std::vector<contract::OperatorDecision>& decisions, const contract::Training& training,
+                const contract::Preset& preset, BufferPool& pool, Device& device) {
     if (architecture.attention == contract::AttentionLayout::Separate)
-        return LlamaDecoder::create(architecture, operators, decisions, microBatch, sequence, preset, pool, device);
-    return std::make_unique<Gpt2Decoder>(architecture, operators, decisions, microBatch, sequence, preset, pool,
-                                         device);
+        return LlamaDecoder::create(architecture, operators, decisions, training, preset, pool, device);
+    return std::make_unique<Gpt2Decoder>(architecture, operators, decisions, training, preset, pool, device);
 }
 
 Decoder::Decoder(const contract::Architecture& architecture, const std::vector<contract::Operator>& operators,
-                 const std::vector<contract::OperatorDecision>& decisions, std::int64_t microBatch,
-                 std::int64_t sequence, const contract::Preset& preset, BufferPool& pool, Device& device)
+                 const std::vector<contract::OperatorDecision>& decisions, const contract::Training& training,
+                 const contract::Preset& preset, BufferPool& pool, Device& device)
     : m_architecture(architecture), m_operators(operators), m_pool(pool), m_device(device), m_kernels(device.kernels()),
-      m_type(elementType(preset.gatheredBytes)), m_shape{microBatch, sequence, architecture.heads, architecture.kvHeads,
-                                                         architecture.headDim},
-      m_tokens(microBatch * sequence), m_tokenIds(pool.find("tokens")), m_targets(pool.find("targets")),
-      m_logits(pool.find("logits")), m_losses(pool.find("losses")),
-      m_residualGradient(pool.find("live.residual_gradient")),
+      m_type(elementType(preset.gatheredBytes)), m_shape{training.microBatch, training.sequence, architecture.heads,
+                                                         architecture.kvHeads, architecture.headDim},
+      m_tokens(training.microBatch * training.sequence), m_chunk(contract::ceilDivide(m_tokens, training.lossChunks)),
+      m_tokenIds(pool.find("tokens")), m_targets(pool.find("targets")), m_logits(pool.find("logits")),
+      m_losses(pool.find("losses")), m_residualGradient(pool.find("live.residual_gradient")),
       m_activationGradient(pool.find("live.activation_gradient")), m_wideGradient(pool.find("live.wide_gradient")),
       m_buffers(operators.size()) {
     resolveBuffers(decisions);
@@ -131,33 +130,6 @@ void Decoder::backward(std::int32_t op, const PartAccess& access) {
         for (const BufferId id : {m_residualGradient, m_activationGradient, m_tokenIds})
             m_pool.giveBack(id);
     finishBackward(op);
-}
-
-void Decoder::loss() {
-    m_kernels.crossEntropyWithGradient(taken(m_logits), deviceTargets(), m_tokens, m_architecture.vocabulary,
-                                       takenFloats(m_losses));
-    m_pool.giveBack(m_losses);
-    m_pool.giveBack(m_targets);
-}
-
-LossSum Decoder::evaluate(std::vector<bool>& correct) {
-    const Elements marks = takenFloats(m_losses);
-    const LossSum sum =
-        m_kernels.crossEntropy(taken(m_logits), deviceTargets(), m_tokens, m_architecture.vocabulary, marks);
-    std::vector<float> values(static_cast<std::size_t>(m_tokens));
-    m_device.download(values.data(), marks, m_tokens);
-    correct.resize(values.size());
-    for (std::size_t t = 0; t < values.size(); ++t)
-        correct[t] = values[t] > 0;
-    endForward();
-    return sum;
-}
-
-std::vector<float> Decoder::takeLogits(std::int64_t token) {
-    std::vector<float> logits(static_cast<std::size_t>(m_architecture.vocabulary));
-    m_device.download(logits.data(), taken(m_logits) + token * m_architecture.vocabulary, m_architecture.vocabulary);
-    endForward();
-    return logits;
 }
 
 void Decoder::endForward() {

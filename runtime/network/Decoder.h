@@ -4,6 +4,7 @@
 #include "runtime/contract/Architecture.h"
 #include "runtime/contract/Preset.h"
 #include "runtime/contract/StepProgram.h"
+#include "runtime/contract/Training.h"
 #include "runtime/device/Device.h"
 #include "runtime/memory/BufferPool.h"
 #include "runtime/network/PartAccess.h"
@@ -25,7 +26,7 @@ public:
     /// The decoder of an architecture's family. Errors: BadInput for an architecture that is not computed here.
     static contract::Result<std::unique_ptr<Decoder>>
     create(const contract::Architecture& architecture, const std::vector<contract::Operator>& operators,
-           const std::vector<contract::OperatorDecision>& decisions, std::int64_t microBatch, std::int64_t sequence,
+           const std::vector<contract::OperatorDecision>& decisions, const contract::Training& training,
            const contract::Preset& preset, BufferPool& pool, Device& device);
     virtual ~Decoder() = default;
 
@@ -36,21 +37,33 @@ public:
     std::int32_t* takeTargets();
     void deliverBatch();
 
+    /// What follows the forward pass of the batch that was delivered.
+    enum class HeadUse {
+        Train,   ///< loss() and the backward pass
+        Judge,   ///< evaluate()
+        Predict, ///< takeLogits()
+    };
+    /// `token`: the one whose logits are wanted by Predict.
+    void beginPass(HeadUse use, std::int64_t token = 0) {
+        m_use = use;
+        m_predicted = token;
+    }
     void forward(std::int32_t op, const PartAccess& access);
     /// forward() of a part in the backward pass of a recomputed block.
     void recompute(std::int32_t op, const PartAccess& access) { compute(op, access); }
     void backward(std::int32_t op, const PartAccess& access);
 
-    /// Turns logits into their gradient, and adds the losses to the sums of the step.
+    /// Turns logits into their gradient, and adds the losses to the sums of the step; the backward pass of the head may
+    /// do so instead, chunk by chunk.
     void loss();
     /// Loss and, per token, whether the target has the largest logit; ends a forward pass that no backward follows.
     LossSum evaluate(std::vector<bool>& correct);
-    /// The logits (V) of one token; ends a forward pass that no backward follows.
-    std::vector<float> takeLogits(std::int64_t token);
+    /// The logits (V) of the token of beginPass(); ends a forward pass that no backward follows.
+    std::vector<float> takeLogits();
 
 protected:
     Decoder(const contract::Architecture& architecture, const std::vector<contract::Operator>& operators,
-            const std::vector<contract::OperatorDecision>& decisions, std::int64_t microBatch, std::int64_t sequence,
+            const std::vector<contract::OperatorDecision>& decisions, const contract::Training& training,
             const contract::Preset& preset, BufferPool& pool, Device& device);
 
     /// Buffers of one operator; kNoBuffer where it has none.
@@ -96,6 +109,8 @@ protected:
     /// Gradients of the weights of this part from dy (T, outputs), and of the source into dx (T, inputs).
     void differentiateLinear(const Buffers& b, const PartAccess& access, ConstElements dy, std::int64_t outputs,
                              std::int64_t inputs, Elements dx, Write writeInput);
+    void computeHead(const Buffers& b, const PartAccess& access);
+    void differentiateHead(const Buffers& b, const PartAccess& access);
     void computeEmbedding(std::int32_t op, const PartAccess& access);
     void differentiateEmbedding(std::int32_t op, const PartAccess& access);
     /// Attention's scratch, behind `elements` per token of gradients in the wide region, as sizeLive() lays it out.
@@ -109,12 +124,19 @@ protected:
     ElementType m_type;
     AttentionShape m_shape;
     std::int64_t m_tokens;
+    std::int64_t m_chunk; ///< tokens whose logits exist at a time: all, or a chunk of the loss
     BufferId m_tokenIds, m_targets, m_logits, m_losses;
     BufferId m_residualGradient, m_activationGradient, m_wideGradient;
 
 private:
     void resolveBuffers(const std::vector<contract::OperatorDecision>& decisions);
     void endForward();
+    bool isChunked() const { return m_chunk < m_tokens; }
+    /// Three rows of the buffer of losses; see BaseSize.
+    TokenSoftmax tokenSoftmax();
+    /// The logits (count, rows of the part) of tokens `begin` and after.
+    ElementMatrix computeChunk(const Buffers& b, const PartAccess& access, std::int64_t begin, std::int64_t count);
+    void giveBackLoss();
     const std::int32_t* deviceTokens() { return reinterpret_cast<const std::int32_t*>(m_pool.take(m_tokenIds)); }
     const std::int32_t* deviceTargets() { return reinterpret_cast<const std::int32_t*>(m_pool.take(m_targets)); }
     BufferId activation(std::size_t op, const char* suffix, bool recomputed) const;
@@ -123,6 +145,9 @@ private:
     /// The batch as the caller fills it, where the device's memory is not the host's.
     std::vector<std::int32_t> m_hostTokens, m_hostTargets;
     std::vector<BufferId> m_recomputed; ///< all intermediates of a recomputed block
+    HeadUse m_use = HeadUse::Train;
+    std::int64_t m_predicted = 0;
+    bool m_headInParts = false; ///< in this pass, and chunked
 };
 
 } // namespace shardscope::engine

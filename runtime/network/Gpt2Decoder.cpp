@@ -43,7 +43,7 @@ void Gpt2Decoder::compute(std::int32_t op, const PartAccess& access) {
         computeLinear(b, access, inner, hidden, result);
         return;
     case OperatorRole::Head:
-        computeLinear(b, access, hidden, m_architecture.vocabulary, result);
+        computeHead(b, access);
         return;
     default:
         return; // refused when the plan was prepared
@@ -63,8 +63,7 @@ void Gpt2Decoder::differentiate(std::int32_t op, const PartAccess& access) {
     const Write firstWrites = access.first ? Write::Overwrite : Write::Add;
     switch (record(op).role) {
     case OperatorRole::Head:
-        differentiateLinear(b, access, taken(m_logits), m_architecture.vocabulary, hidden, taken(m_activationGradient),
-                            firstWrites);
+        differentiateHead(b, access);
         return;
     case OperatorRole::FinalNorm:
         differentiateNorm(b, access, Write::Overwrite);

@@ -9,9 +9,9 @@ namespace shardscope::engine {
 class Gpt2Decoder final : public Decoder {
 public:
     Gpt2Decoder(const contract::Architecture& architecture, const std::vector<contract::Operator>& operators,
-                const std::vector<contract::OperatorDecision>& decisions, std::int64_t microBatch,
-                std::int64_t sequence, const contract::Preset& preset, BufferPool& pool, Device& device)
-        : Decoder(architecture, operators, decisions, microBatch, sequence, preset, pool, device) {}
+                const std::vector<contract::OperatorDecision>& decisions, const contract::Training& training,
+                const contract::Preset& preset, BufferPool& pool, Device& device)
+        : Decoder(architecture, operators, decisions, training, preset, pool, device) {}
 
 private:
     void compute(std::int32_t op, const PartAccess& access) override;

@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+
 namespace shardscope::engine {
 
 using contract::Architecture;
@@ -29,18 +31,37 @@ StateDictOrder::StateDictOrder(const Architecture& architecture, const contract:
 namespace {
 
 OrderedJson gpt2Config(const Architecture& a) {
-    return {{"architectures", {"GPT2LMHeadModel"}},
-            {"model_type", "gpt2"},
-            {"activation_function", "gelu_new"},
-            {"vocab_size", a.vocabulary},
-            {"n_positions", a.positions},
-            {"n_embd", a.hidden},
-            {"n_layer", a.layers},
-            {"n_head", a.heads},
-            {"n_inner", a.intermediate},
-            {"layer_norm_epsilon", a.normEpsilon},
-            {"tie_word_embeddings", a.tied},
-            {"torch_dtype", "float32"}};
+    OrderedJson config{{"architectures", {"GPT2LMHeadModel"}},
+                       {"model_type", "gpt2"},
+                       {"activation_function", "gelu_new"},
+                       {"vocab_size", a.vocabulary},
+                       {"n_positions", a.positions},
+                       {"n_embd", a.hidden},
+                       {"n_layer", a.layers},
+                       {"n_head", a.heads},
+                       {"n_inner", a.intermediate},
+                       {"layer_norm_epsilon", a.normEpsilon},
+                       {"tie_word_embeddings", a.tied},
+                       {"torch_dtype", "float32"}};
+    // GPT-2's own end of text is token 50256, which a smaller vocabulary does not have.
+    if (constexpr std::int64_t kEndOfText = 50256; a.vocabulary <= kEndOfText)
+        config["bos_token_id"] = config["eos_token_id"] = nullptr;
+    return config;
+}
+
+/// Mistral sees 4,096 keys unless it is told otherwise; Qwen sees all of them, or names the layers that do not.
+void addWindow(const Architecture& a, OrderedJson& config) {
+    if (a.family == "mistral")
+        config["sliding_window"] = a.window ? OrderedJson(a.window->keys) : OrderedJson(nullptr);
+    if (!a.window || !a.family.starts_with("qwen"))
+        return;
+    config["use_sliding_window"] = true;
+    config["sliding_window"] = a.window->keys;
+    for (std::int64_t layer = 0; layer < a.layers; ++layer) {
+        const auto& layers = a.window->layers;
+        const bool windowed = std::find(layers.begin(), layers.end(), layer) != layers.end();
+        config["layer_types"].push_back(windowed ? "sliding_attention" : "full_attention");
+    }
 }
 
 OrderedJson llamaConfig(const Architecture& a) {
@@ -75,6 +96,7 @@ OrderedJson llamaConfig(const Architecture& a) {
         config["mlp_bias"] = a.mlpBias;
     if (a.rope && !a.rope->scaling.empty())
         config["rope_scaling"] = OrderedJson::parse(a.rope->scaling);
+    addWindow(a, config);
     return config;
 }
 

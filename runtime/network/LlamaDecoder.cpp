@@ -9,22 +9,21 @@ using contract::OperatorRole;
 
 contract::Result<std::unique_ptr<Decoder>>
 LlamaDecoder::create(const contract::Architecture& architecture, const std::vector<contract::Operator>& operators,
-                     const std::vector<contract::OperatorDecision>& decisions, std::int64_t microBatch,
-                     std::int64_t sequence, const contract::Preset& preset, BufferPool& pool, Device& device) {
+                     const std::vector<contract::OperatorDecision>& decisions, const contract::Training& training,
+                     const contract::Preset& preset, BufferPool& pool, Device& device) {
     auto rotary = Rotary::create(architecture.rope.value_or(contract::Rope{}), architecture.headDim);
     if (!rotary)
         return tl::unexpected(rotary.error());
-    return std::unique_ptr<Decoder>(new LlamaDecoder(architecture, operators, decisions, microBatch, sequence, preset,
-                                                     pool, device, std::move(*rotary)));
+    return std::unique_ptr<Decoder>(
+        new LlamaDecoder(architecture, operators, decisions, training, preset, pool, device, std::move(*rotary)));
 }
 
 LlamaDecoder::LlamaDecoder(const contract::Architecture& architecture, const std::vector<contract::Operator>& operators,
-                           const std::vector<contract::OperatorDecision>& decisions, std::int64_t microBatch,
-                           std::int64_t sequence, const contract::Preset& preset, BufferPool& pool, Device& device,
-                           Rotary rotary)
-    : Decoder(architecture, operators, decisions, microBatch, sequence, preset, pool, device),
-      m_rotary(std::move(rotary)), m_blocks(static_cast<std::size_t>(architecture.layers)) {
-    m_kernels.prepareRotary(m_rotary, sequence);
+                           const std::vector<contract::OperatorDecision>& decisions, const contract::Training& training,
+                           const contract::Preset& preset, BufferPool& pool, Device& device, Rotary rotary)
+    : Decoder(architecture, operators, decisions, training, preset, pool, device), m_rotary(std::move(rotary)),
+      m_blocks(static_cast<std::size_t>(architecture.layers)) {
+    m_kernels.prepareRotary(m_rotary, training.sequence);
     linkBuffers();
 }
 
@@ -145,7 +144,7 @@ void LlamaDecoder::compute(std::int32_t op, const PartAccess& access) {
         computeLinear(b, access, inner, hidden, result);
         return;
     case OperatorRole::Head:
-        computeLinear(b, access, hidden, m_architecture.vocabulary, result);
+        computeHead(b, access);
         return;
     default:
         return; // refused when the plan was prepared
@@ -173,7 +172,7 @@ void LlamaDecoder::differentiate(std::int32_t op, const PartAccess& access) {
     const Elements gradient = taken(m_activationGradient);
     switch (record(op).role) {
     case OperatorRole::Head:
-        differentiateLinear(b, access, taken(m_logits), m_architecture.vocabulary, hidden, gradient, firstWrites);
+        differentiateHead(b, access);
         return;
     case OperatorRole::FinalNorm:
         differentiateNorm(b, access, Write::Overwrite);

@@ -17,14 +17,13 @@ class LlamaDecoder final : public Decoder {
 public:
     static contract::Result<std::unique_ptr<Decoder>>
     create(const contract::Architecture& architecture, const std::vector<contract::Operator>& operators,
-           const std::vector<contract::OperatorDecision>& decisions, std::int64_t microBatch, std::int64_t sequence,
+           const std::vector<contract::OperatorDecision>& decisions, const contract::Training& training,
            const contract::Preset& preset, BufferPool& pool, Device& device);
 
 private:
     LlamaDecoder(const contract::Architecture& architecture, const std::vector<contract::Operator>& operators,
-                 const std::vector<contract::OperatorDecision>& decisions, std::int64_t microBatch,
-                 std::int64_t sequence, const contract::Preset& preset, BufferPool& pool, Device& device,
-                 Rotary rotary);
+                 const std::vector<contract::OperatorDecision>& decisions, const contract::Training& training,
+                 const contract::Preset& preset, BufferPool& pool, Device& device, Rotary rotary);
     void compute(std::int32_t op, const PartAccess& access) override;
     void differentiate(std::int32_t op, const PartAccess& access) override;
     void finishBackward(std::int32_t op) override;

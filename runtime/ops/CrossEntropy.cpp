@@ -48,6 +48,12 @@ void probabilities(float* row, float logsumexp, std::int64_t n) {
         row[i] = fastExp(row[i] - logsumexp);
 }
 
+/// log(exp(a) + exp(b))
+float logOfSum(float a, float b) {
+    const float larger = a > b ? a : b;
+    return larger + std::log(std::exp(a - larger) + std::exp(b - larger));
+}
+
 } // namespace
 
 LossSum crossEntropyWithGradient(float* logits, const std::int32_t* targets, std::int64_t tokens,
@@ -86,6 +92,48 @@ LossSum crossEntropy(const float* logits, const std::int32_t* targets, std::int6
             correct[t] = 1.0F;
             ++total.correct;
         }
+    }
+    return total;
+}
+
+void joinSoftmax(ConstMatrix logits, std::int64_t firstRow, const std::int32_t* targets, SoftmaxRows softmax,
+                 Write write) {
+    for (std::int64_t t = 0; t < logits.rows; ++t) {
+        if (targets[t] == kIgnoredTarget)
+            continue;
+        const float* row = logits.data + t * logits.stride;
+        const float maximum = maximumOf(row, logits.columns);
+        const float logsumexp = maximum + std::log(sumOfExponentials(row, maximum, logits.columns));
+        const bool first = write == Write::Overwrite;
+        softmax.logsumexp[t] = first ? logsumexp : logOfSum(softmax.logsumexp[t], logsumexp);
+        softmax.largest[t] = first ? maximum : std::max(softmax.largest[t], maximum);
+        if (const std::int64_t target = targets[t] - firstRow; target >= 0 && target < logits.columns)
+            softmax.target[t] = row[target];
+    }
+}
+
+void softmaxGradient(Matrix logits, std::int64_t firstRow, const std::int32_t* targets, const float* logsumexp) {
+    for (std::int64_t t = 0; t < logits.rows; ++t) {
+        float* row = logits.data + t * logits.stride;
+        if (targets[t] == kIgnoredTarget) {
+            std::fill_n(row, logits.columns, 0.0F);
+            continue;
+        }
+        probabilities(row, logsumexp[t], logits.columns);
+        if (const std::int64_t target = targets[t] - firstRow; target >= 0 && target < logits.columns)
+            row[target] -= 1.0F;
+    }
+}
+
+LossSum judgeSoftmax(SoftmaxRows softmax, const std::int32_t* targets, std::int64_t tokens) {
+    LossSum total;
+    for (std::int64_t t = 0; t < tokens; ++t) {
+        const bool counts = targets[t] != kIgnoredTarget;
+        const bool correct = counts && softmax.target[t] >= softmax.largest[t];
+        total.loss += counts ? softmax.logsumexp[t] - softmax.target[t] : 0.0F;
+        total.tokens += counts ? 1 : 0;
+        total.correct += correct ? 1 : 0;
+        softmax.largest[t] = correct ? 1.0F : 0.0F;
     }
     return total;
 }

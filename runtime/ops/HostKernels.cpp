@@ -24,6 +24,9 @@ AttentionRows<const float> floats(const AttentionElements& rows) {
 AttentionRows<float> floats(const AttentionGradients& rows) {
     return {rows.query.floats(), rows.key.floats(), rows.value.floats(), rows.queryStride, rows.keyStride};
 }
+SoftmaxRows floats(const TokenSoftmax& softmax) {
+    return {softmax.logsumexp.floats(), softmax.target.floats(), softmax.largest.floats()};
+}
 
 } // namespace
 
@@ -124,6 +127,23 @@ void HostKernels::crossEntropyWithGradient(Elements logits, const std::int32_t* 
 LossSum HostKernels::crossEntropy(ConstElements logits, const std::int32_t* targets, std::int64_t tokens,
                                   std::int64_t vocabulary, Elements correct) {
     return engine::crossEntropy(logits.floats(), targets, tokens, vocabulary, correct.floats());
+}
+
+void HostKernels::joinSoftmax(ConstElementMatrix logits, std::int64_t firstRow, const std::int32_t* targets,
+                              TokenSoftmax softmax, Write write) {
+    engine::joinSoftmax(floats(logits), firstRow, targets, floats(softmax), write);
+}
+void HostKernels::softmaxGradient(ElementMatrix logits, std::int64_t firstRow, const std::int32_t* targets,
+                                  ConstElements logsumexp) {
+    engine::softmaxGradient(floats(logits), firstRow, targets, logsumexp.floats());
+}
+void HostKernels::addLosses(TokenSoftmax softmax, const std::int32_t* targets, std::int64_t tokens) {
+    const LossSum sum = engine::judgeSoftmax(floats(softmax), targets, tokens);
+    m_sums.loss += sum.loss;
+    m_sums.tokens += sum.tokens;
+}
+LossSum HostKernels::judgeSoftmax(TokenSoftmax softmax, const std::int32_t* targets, std::int64_t tokens) {
+    return engine::judgeSoftmax(floats(softmax), targets, tokens);
 }
 
 void HostKernels::addSquares(SquareSum sum, ConstElements values, std::int64_t count, double divisor) {

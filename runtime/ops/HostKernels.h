@@ -49,6 +49,12 @@ public:
                                   std::int64_t vocabulary, Elements losses) override;
     LossSum crossEntropy(ConstElements logits, const std::int32_t* targets, std::int64_t tokens,
                          std::int64_t vocabulary, Elements correct) override;
+    void joinSoftmax(ConstElementMatrix logits, std::int64_t firstRow, const std::int32_t* targets,
+                     TokenSoftmax softmax, Write write) override;
+    void softmaxGradient(ElementMatrix logits, std::int64_t firstRow, const std::int32_t* targets,
+                         ConstElements logsumexp) override;
+    void addLosses(TokenSoftmax softmax, const std::int32_t* targets, std::int64_t tokens) override;
+    LossSum judgeSoftmax(TokenSoftmax softmax, const std::int32_t* targets, std::int64_t tokens) override;
     void addSquares(SquareSum sum, ConstElements values, std::int64_t count, double divisor) override;
     void clearSums() override { m_sums = {}; }
     contract::Result<StepSums> readSums() override { return m_sums; }

@@ -40,6 +40,17 @@ template<typename Pointer> BasicAttentionElements<Pointer> fusedElements(Attenti
     return {qkv, qkv + shape.width(), qkv + 2 * shape.width(), 3 * shape.width(), 3 * shape.width()};
 }
 
+/// What is known of the softmax of each token, whose logits come part by part: float32 (T) each.
+struct TokenSoftmax {
+    Elements logsumexp; ///< of the logits so far
+    Elements target;    ///< the target's logit; of no meaning before its part, and where the target is ignored
+    Elements largest;   ///< logit so far
+
+    TokenSoftmax operator+(std::int64_t tokens) const {
+        return {logsumexp + tokens, target + tokens, largest + tokens};
+    }
+};
+
 /// Which of the two sums of squares a gradient belongs to: that of what is whole on every rank, or of shards.
 enum class SquareSum { Whole, Sharded };
 
@@ -124,6 +135,18 @@ public:
     /// Waits for its result, which is no part of the step's sums.
     virtual LossSum crossEntropy(ConstElements logits, const std::int32_t* targets, std::int64_t tokens,
                                  std::int64_t vocabulary, Elements correct) = 0;
+
+    /// The same losses of tokens whose logits come part by part of the vocabulary. `logits` (T, rows) are those of
+    /// vocabulary rows firstRow and after; the first part overwrites what is known, later ones add to it.
+    virtual void joinSoftmax(ConstElementMatrix logits, std::int64_t firstRow, const std::int32_t* targets,
+                             TokenSoftmax softmax, Write write) = 0;
+    /// The logits of a part become the gradient of the sum of the losses, once the logsumexp of the whole is known.
+    virtual void softmaxGradient(ElementMatrix logits, std::int64_t firstRow, const std::int32_t* targets,
+                                 ConstElements logsumexp) = 0;
+    /// Adds the losses to the step's sums.
+    virtual void addLosses(TokenSoftmax softmax, const std::int32_t* targets, std::int64_t tokens) = 0;
+    /// As crossEntropy(); `softmax.largest` becomes what is `correct` there.
+    virtual LossSum judgeSoftmax(TokenSoftmax softmax, const std::int32_t* targets, std::int64_t tokens) = 0;
 
     /// Adds sum(values^2) / divisor to one of the step's sums of squares, in an order that depends on nothing but the
     /// calls.

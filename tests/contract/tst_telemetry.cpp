@@ -24,6 +24,8 @@ const std::vector<std::pair<Event, std::string>>& golden() {
          R"({"type":"operator","t":1.0,"rank":0,"seq":4,"name":"wte","phase":"forward","stream":"compute","start":0.5,"end":0.75})"},
         {{{1, 0, 5}, CollectiveEvent{"all-gather", 4096, 0.5}},
          R"({"type":"collective","t":1.0,"rank":0,"seq":5,"kind":"all-gather","bytes":4096,"seconds":0.5})"},
+        {{{1, 1, 6}, DeviceEvent{0.75, 1024, 300.5, 61, 2000, 1000, std::nullopt, std::nullopt}},
+         R"({"type":"device","t":1.0,"rank":1,"seq":6,"utilization":0.75,"memory_used":1024,"power_watts":300.5,"temperature_celsius":61.0,"pcie_received_bytes_per_second":2000.0,"pcie_sent_bytes_per_second":1000.0,"nvlink_received_bytes_per_second":null,"nvlink_sent_bytes_per_second":null})"},
         {{{1, 0, 6}, CheckpointEvent{50, "checkpoint-50"}},
          R"({"type":"checkpoint","t":1.0,"rank":0,"seq":6,"step":50,"path":"checkpoint-50"})"},
         {{{2, 1, 7}, FailureEvent{12, "all-gather", "peer closed", true}},

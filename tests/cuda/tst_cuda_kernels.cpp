@@ -64,6 +64,8 @@ private Q_SLOTS:
     void embeddings();
     void losses_data() { addTypes(); }
     void losses();
+    void lossesOfParts_data() { addTypes(); }
+    void lossesOfParts();
     void updates_data() { addTypes(); }
     void updates();
     void sgdUpdates();
@@ -329,6 +331,43 @@ void CudaKernelTest::losses() {
         for (std::size_t i = 0; i < 5; ++i)
             QVERIFY(std::abs(sums[i] - sums[5 + i]) <= 1e-5 * std::abs(sums[i]));
     }
+}
+
+/// Logits that come in two parts of the vocabulary.
+void CudaKernelTest::lossesOfParts() {
+    constexpr std::int64_t kTokens = 70, kVocabulary = 5003, kSecond = 1234;
+    std::vector<std::int32_t> targets;
+    for (std::int32_t t = 0; t < kTokens; ++t)
+        targets.push_back(t % 7 == 3 ? kIgnoredTarget : (t * 97) % static_cast<std::int32_t>(kVocabulary));
+    std::vector<double> sums;
+    compare(
+        "cross-entropy of parts",
+        {ids(targets), random(type(), kTokens * kVocabulary, 28, 4), filled(kFloat, kTokens), filled(kFloat, kTokens),
+         filled(kFloat, kTokens)},
+        [&](Kernels& k, const auto& a) {
+            const TokenSoftmax softmax{a[2], a[3], a[4]};
+            const auto joinBoth = [&] {
+                k.joinSoftmax({a[1], kTokens, kSecond, kVocabulary}, 0, asIds(a[0]), softmax, Write::Overwrite);
+                k.joinSoftmax({a[1] + kSecond, kTokens, kVocabulary - kSecond, kVocabulary}, kSecond, asIds(a[0]),
+                              softmax, Write::Add);
+            };
+            joinBoth();
+            const LossSum judged = k.judgeSoftmax(softmax, asIds(a[0]), kTokens);
+            joinBoth();
+            k.clearSums();
+            k.addLosses(softmax, asIds(a[0]), kTokens);
+            const auto added = k.readSums();
+            k.softmaxGradient({a[1], kTokens, kSecond, kVocabulary}, 0, asIds(a[0]), softmax.logsumexp);
+            k.softmaxGradient({a[1] + kSecond, kTokens, kVocabulary - kSecond, kVocabulary}, kSecond, asIds(a[0]),
+                              softmax.logsumexp);
+            sums.insert(sums.end(),
+                        {judged.loss, static_cast<double>(judged.tokens), static_cast<double>(judged.correct),
+                         added->loss, static_cast<double>(added->tokens)});
+        },
+        type() == kFloat ? 1e-5 : 0);
+    QCOMPARE(sums.size(), std::size_t{10});
+    for (std::size_t i = 0; i < 5; ++i)
+        QVERIFY(std::abs(sums[i] - sums[5 + i]) <= 1e-5 * std::abs(sums[i]));
 }
 
 void CudaKernelTest::updates() {

@@ -64,6 +64,12 @@ void CudaTrainingTest::lossesAreThoseOfTheCpu_data() {
                                                                << "gpt2" << 2 << "mixed";
     QTest::newRow("bf16-adam, llama, two ranks, coalesced") << "bf16-adam"
                                                             << "llama" << 2 << "coalesced";
+    for (const char* precision : {"fp32-adam", "bf16-adam"}) {
+        QTest::addRow("%s, gpt2, one rank, loss in chunks", precision)
+            << precision << "gpt2" << 1 << "replicate, chunked";
+        QTest::addRow("%s, llama, two ranks, split, loss in chunks", precision)
+            << precision << "llama" << 2 << "shard:3:2, chunked";
+    }
 }
 
 void CudaTrainingTest::lossesAreThoseOfTheCpu() {
@@ -77,7 +83,8 @@ void CudaTrainingTest::lossesAreThoseOfTheCpu() {
     if (exact)
         alone.precision = precision.toStdString();
     const auto expected = testing::trainOutcomes(testing::makePlan(alone), kSteps);
-    PlanRecipe recipe = testing::recipeOf(family.toStdString(), ranks, placement.toStdString());
+    PlanRecipe recipe = testing::recipeOf(family.toStdString(), ranks, placement.section(',', 0, 0).toStdString());
+    recipe.lossChunks = placement.endsWith("chunked") ? 5 : 1;
     recipe.precision = precision.toStdString();
     recipe.recompute = ranks > 1;
     const auto got = testing::trainOutcomes(testing::makePlan(recipe), kSteps, 7, openFirst);

@@ -147,7 +147,7 @@ void FailureTest::badInputIsRefused_data() {
     QTest::newRow("plan is not JSON") << "garbage" << none << 3 << "plan.json";
     QTest::newRow("another precision") << "bf16" << none << 3 << "training.precision";
     QTest::newRow("another family") << "llama" << none << 3 << "family";
-    QTest::newRow("loss in chunks") << "chunks" << none << 3 << "loss_chunks";
+    QTest::newRow("more chunks than tokens") << "chunks" << none << 3 << "loss_chunks";
     QTest::newRow("small vocabulary") << "vocabulary" << none << 3 << "vocabulary";
     QTest::newRow("shrunk buffer") << "shrunk" << none << 3 << "logits";
     QTest::newRow("batch does not divide") << "" << QStringList{"--workers", "3"} << 3 << "global_batch";
@@ -171,7 +171,7 @@ void FailureTest::badInputIsRefused() {
     if (change == "bf16")
         plan.training.precision = "bf16-adam";
     if (change == "chunks")
-        plan.training.lossChunks = 2;
+        plan.training.lossChunks = plan.training.sequence * plan.training.microBatch + 1;
     if (change == "llama")
         plan.graph.architecture.reset();
     if (change == "shrunk")

@@ -3,6 +3,9 @@
 
 #include <QtCore/QDir>
 #include <QtCore/QFile>
+#include <QtCore/QJsonArray>
+#include <QtCore/QJsonDocument>
+#include <QtCore/QJsonObject>
 #include <QtCore/QTemporaryDir>
 #include <QtTest/QtTest>
 
@@ -41,6 +44,7 @@ class TrainingTest : public QObject {
 
 private Q_SLOTS:
     void telemetryTellsTheWholeRun();
+    void showSaysHowTheGpusAre();
     void anotherNumberOfWorkersGivesTheSameLosses();
     void stoppedRunsResumeBitExactly();
     void workersStartUnderAnotherLauncher();
@@ -87,6 +91,35 @@ void TrainingTest::telemetryTellsTheWholeRun() {
     QVERIFY(show.waitForFinished());
     QCOMPARE(show.exitCode(), 0);
     QVERIFY(show.readAllStandardOutput().contains("status    done"));
+}
+
+/// From the telemetry of a run that might have been.
+void TrainingTest::showSaysHowTheGpusAre() {
+    QVERIFY(QDir(m_folder.path()).mkpath("gpus"));
+    QFile file(m_folder.filePath("gpus/run.ndjson"));
+    QVERIFY(file.open(QIODevice::WriteOnly));
+    contract::DeviceEvent early, late, unknown;
+    early.utilization = 0.1;
+    late.utilization = 0.97;
+    late.powerWatts = 412.4;
+    unknown.temperatureCelsius = 63;
+    for (const contract::Event& event :
+         {contract::Event{{0, -1, 0}, contract::HelloEvent{1, "ab", 2, "gpus", 1, 9}},
+          contract::Event{{1, 0, 0}, early}, contract::Event{{2, 0, 1}, late}, contract::Event{{2, 1, 0}, unknown}})
+        file.write(QByteArray::fromStdString(contract::formatEvent(event)) + "\n");
+    file.close();
+    const auto show = [&](const QStringList& options) {
+        QProcess process;
+        process.start(SHARDSCOPE_BIN_DIR "/shardscope-train", QStringList{"show", m_folder.filePath("gpus")} + options);
+        process.waitForFinished();
+        return process.readAllStandardOutput();
+    };
+    const QByteArray text = show({});
+    QVERIFY2(text.contains("GPU of 0  97 % busy, 412 W\n") && text.contains("GPU of 1  63 °C\n"), text.constData());
+    const QJsonArray devices = QJsonDocument::fromJson(show({"--json"})).object()["devices"].toArray();
+    QCOMPARE(devices.size(), 2);
+    QCOMPARE(devices[0].toObject()["utilization"].toDouble(), 0.97);
+    QVERIFY(devices[1].toObject()["utilization"].isNull());
 }
 
 void TrainingTest::anotherNumberOfWorkersGivesTheSameLosses() {

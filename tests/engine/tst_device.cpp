@@ -24,9 +24,12 @@ std::unique_ptr<engine::Device> makeDevice() {
 }
 
 /// One layer: the stand-in runs kernels as loops.
-PlanRecipe recipeOf(const QString& family, int ranks, const QString& placement) {
+PlanRecipe recipeOf(const QString& family, int ranks, QString placement) {
+    const bool isChunked = placement.endsWith(", chunked");
+    placement = placement.section(',', 0, 0);
     PlanRecipe recipe = testing::recipeOf(family.toStdString(), ranks, placement.toStdString());
     recipe.architecture.layers = 1;
+    recipe.lossChunks = isChunked ? 5 : 1;
     return recipe;
 }
 
@@ -60,6 +63,9 @@ void DeviceTest::float32AgreesWithTheCpu_data() {
     QTest::newRow("llama, two ranks, sharded") << "llama" << 2 << "shard";
     QTest::newRow("qwen2, two ranks, kept") << "qwen2" << 2 << "keep";
     QTest::newRow("qwen3, two ranks, mixed") << "qwen3" << 2 << "mixed";
+    QTest::newRow("gpt2, one rank, loss in chunks") << "gpt2" << 1 << "replicate, chunked";
+    QTest::newRow("gpt2, two ranks, loss in chunks, tied and split") << "gpt2" << 2 << "shard:3:2, chunked";
+    QTest::newRow("llama, two ranks, loss in chunks") << "llama" << 2 << "shard, chunked";
 }
 
 void DeviceTest::float32AgreesWithTheCpu() {
@@ -92,6 +98,10 @@ void DeviceTest::bf16LearnsAsFloat32Does_data() {
                                                          << "gpt2" << 2 << "coalesced";
     QTest::newRow("bf16-adam, llama, sharded") << "bf16-adam"
                                                << "llama" << 2 << "shard";
+    QTest::newRow("bf16-adam, gpt2, loss in chunks") << "bf16-adam"
+                                                     << "gpt2" << 1 << "replicate, chunked";
+    QTest::newRow("bf16-adam, llama, loss in chunks, split") << "bf16-adam"
+                                                             << "llama" << 2 << "shard:3:2, chunked";
     QTest::newRow("bf16-pure-adam, qwen3, kept") << "bf16-pure-adam"
                                                  << "qwen3" << 2 << "keep";
 }

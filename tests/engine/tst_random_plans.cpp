@@ -28,6 +28,8 @@ PlanRecipe randomRecipe(std::mt19937& random, const contract::Architecture& arch
     while (perRank % recipe.accumulate != 0);
     recipe.microBatch = perRank / recipe.accumulate;
     recipe.prefetch = below(3);
+    if (below(3) > 0) // few, some or as many as there are tokens
+        recipe.lossChunks = 1 + below(static_cast<int>(below(2) == 0 ? 6 : recipe.microBatch * recipe.sequence));
     recipe.devicesPerNode = ranks == 4 && below(2) == 0 ? 2 : 0;
     recipe.coalesce = below(2) == 0;
     const bool onlySimple = below(2) == 0; // splits keep a block from being coalesced
@@ -53,11 +55,12 @@ PlanRecipe randomRecipe(std::mt19937& random, const contract::Architecture& arch
 
 /// The plan in words, to reproduce a failure.
 QString describe(const contract::Plan& plan) {
-    QString text = QString("%1 ranks, micro-batch %2 x %3, prefetch %4:")
+    QString text = QString("%1 ranks, micro-batch %2 x %3, prefetch %4, %5 loss chunks:")
                        .arg(plan.parallel.data)
                        .arg(plan.training.microBatch)
                        .arg(plan.training.accumulate)
-                       .arg(plan.prefetchDepth);
+                       .arg(plan.prefetchDepth)
+                       .arg(plan.training.lossChunks);
     for (const contract::PlanOperator& op : plan.operators)
         text +=
             QString(" %1=%2%3%4")

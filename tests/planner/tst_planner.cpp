@@ -41,6 +41,7 @@ private slots:
         std::mt19937_64 random(11);
         for (int n = 0; n < 20; ++n) {
             planner::PlanRequest request = smallRequest(random, 3);
+            request.lossChunks = 1 + n % 5;
             request.cluster.reserve = {{"context", 12345, "assumed"}, {"collective buffers", 999, "assumed"}};
             const auto planner = *planner::Planner::create(request);
             const std::int64_t smallest = planner->solve(0)->smallestFeasibleBytes;
@@ -60,6 +61,43 @@ private slots:
                 QCOMPARE(contract::formatPlan(*read), text);
             }
         }
+    }
+
+    /// Logits of one part of the head at a time do not make a softmax, so they are made again in backward.
+    void aHeadInPartsIsComputedAgainForALossInChunks() {
+        std::mt19937_64 random(13);
+        planner::PlanRequest request = smallRequest(random, 2);
+        const contract::Preset preset = *contract::findPreset("fp32-adam");
+        const contract::Operator& head = request.graph->operators.back();
+        QCOMPARE(head.role, contract::OperatorRole::Head);
+        const auto price = [&](std::int64_t chunks, const char* placement, const contract::Operator& op) {
+            request.lossChunks = chunks;
+            planner::OperatorPricer::Situation situation;
+            situation.samples = 2;
+            situation.accumulate = 3;
+            return planner::OperatorPricer(request, preset).price(op, *contract::parsePlacement(placement), situation);
+        };
+        const double forward = planner::OperatorPricer(request, preset).forwardSeconds(head, 2);
+        for (const char* placement : {"replicate", "shard", "shard:3:2"}) {
+            QCOMPARE(price(1, placement, head).recomputeSeconds, 0.0);
+            QCOMPARE(price(4, placement, head).recomputeSeconds,
+                     std::string_view(placement) == "shard:3:2" ? 3 * forward : 0.0);
+            QCOMPARE(price(4, placement, head).computeSeconds, price(1, placement, head).computeSeconds);
+        }
+        QCOMPARE(price(4, "shard:3:2", request.graph->operators[3]).recomputeSeconds, 0.0); // not a head
+    }
+
+    void thereAreNoMoreLossChunksThanTokens() {
+        std::mt19937_64 random(17);
+        planner::PlanRequest request = smallRequest(random, 2);
+        request.microBatch = 3;
+        request.lossChunks = std::int64_t{1} << 40;
+        const auto planner = *planner::Planner::create(request);
+        const auto result = planner->solve(planner->solve(0)->smallestFeasibleBytes * 2);
+        QVERIFY(result->feasible);
+        QCOMPARE(result->training.lossChunks, 3 * request.graph->sequence);
+        QCOMPARE(planner::emitPlan(*result, "test").buffers.totalBytes() + request.cluster.reserveBytes(),
+                 result->peakBytes);
     }
 
     void equalRequestsGiveEqualFiles() {

@@ -66,6 +66,7 @@ struct PlanRecipe {
     std::int64_t microBatch = 1;
     std::int64_t accumulate = 1;
     std::int32_t prefetch = 1;
+    std::int64_t lossChunks = 1;
     bool recompute = false;
     std::string precision = "fp32-adam";
     double learningRate = 1e-3;
@@ -131,6 +132,7 @@ inline contract::Plan makePlan(const PlanRecipe& recipe) {
     plan.training.sequence = recipe.sequence;
     plan.training.microBatch = recipe.microBatch;
     plan.training.accumulate = recipe.accumulate;
+    plan.training.lossChunks = recipe.lossChunks;
     plan.training.globalBatch = recipe.microBatch * recipe.accumulate * recipe.ranks;
     plan.training.optimizer.name = contract::findPreset(recipe.precision)->optimizer();
     plan.training.optimizer.learningRate = recipe.learningRate;

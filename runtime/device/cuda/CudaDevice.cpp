@@ -180,6 +180,12 @@ std::int64_t CudaDevice::contextBytes() const {
     return 0; // not known
 }
 
+std::function<contract::DeviceEvent()> CudaDevice::statusReader() const {
+    if (!m_nvml.works())
+        return {};
+    return [nvml = std::make_shared<Nvml>(m_pciAddress)] { return nvml->read(); };
+}
+
 void CudaDevice::copyIn(cudaStream_t stream, Elements to, const float* from, std::int64_t count) {
     use();
     std::vector<shared::BFloat16> narrow;

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "runtime/device/Device.h"
+#include "runtime/device/Nvml.h"
 #include "runtime/device/cuda/CudaKernels.h"
 #include "runtime/device/cuda/Matmul.h"
-#include "runtime/device/cuda/Nvml.h"
 
 #include <array>
 #include <atomic>
@@ -38,6 +38,7 @@ public:
     contract::Result<std::byte*> allocate(std::int64_t bytes, std::string_view what) override;
     void release(std::byte* memory, std::int64_t bytes) override;
     std::int64_t contextBytes() const override;
+    std::function<contract::DeviceEvent()> statusReader() const override;
     void upload(Elements to, const float* from, std::int64_t count) override { copyIn(m_compute, to, from, count); }
     void download(float* to, ConstElements from, std::int64_t count) override { copyOut(m_compute, to, from, count); }
     void uploadBytes(void* to, const void* from, std::int64_t bytes) override;

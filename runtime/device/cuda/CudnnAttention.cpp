@@ -3,7 +3,7 @@
 
 #ifdef SHARDSCOPE_HAS_CUDNN
 
-#include "runtime/device/cuda/Library.h"
+#include "runtime/device/Library.h"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 #include "runtime/device/cuda/NcclCollectives.h"
 
 #include "runtime/collective/Sharing.h"
-#include "runtime/device/cuda/Library.h"
+#include "runtime/device/Library.h"
 
 #include <fmt/format.h>
 

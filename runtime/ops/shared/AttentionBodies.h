@@ -19,17 +19,17 @@ struct OnlineSoftmax {
     SHARDSCOPE_SHARED float join(float value) {
         const float larger = value > maximum ? value : maximum;
         const float shrink = maximum == -INFINITY ? 0.0F : expf(maximum - larger);
-        sum = sum * shrink + expf(value - larger);
+        sum = sum * shrink + (value == -INFINITY ? 0.0F : expf(value - larger));
         maximum = larger;
         return shrink;
     }
     SHARDSCOPE_SHARED float logSumExp() const { return maximum + logf(sum); }
 };
-/// That of the whole team, from those of its members.
+/// That of the whole team, from those of its members. What is no number stays none, even where it is all a member has.
 template<typename Team> SHARDSCOPE_SHARED OnlineSoftmax combined(const Team& team, OnlineSoftmax own) {
     OnlineSoftmax all;
     all.maximum = team.maximum(own.maximum);
-    all.sum = team.sum(own.maximum == -INFINITY ? 0.0F : own.sum * expf(own.maximum - all.maximum));
+    all.sum = team.sum(own.sum == 0.0F ? 0.0F : own.sum * expf(own.maximum - all.maximum));
     return all;
 }
 

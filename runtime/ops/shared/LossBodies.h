@@ -36,6 +36,25 @@ SHARDSCOPE_SHARED void crossEntropyRow(const Team& team, E* logits, std::int32_t
     }
 }
 
+/// log(exp(a) + exp(b))
+SHARDSCOPE_SHARED float logOfSum(float a, float b) {
+    const float larger = a > b ? a : b;
+    return larger + logf(expf(a - larger) + expf(b - larger));
+}
+
+/// Joins a row of logits, those of vocabulary rows firstRow and after, to what is known of its token's softmax.
+template<typename E, typename Team>
+SHARDSCOPE_SHARED void joinRow(const Team& team, const E* logits, std::int64_t rows, std::int64_t target, bool first,
+                               float* logsumexp, float* targetLogit, float* largest) {
+    const OnlineSoftmax part = softmaxOfRow(team, logits, rows);
+    if (team.rank() != 0)
+        return;
+    *logsumexp = first ? part.logSumExp() : logOfSum(*logsumexp, part.logSumExp());
+    *largest = first || part.maximum > *largest ? part.maximum : *largest;
+    if (target >= 0 && target < rows)
+        *targetLogit = load(logits + target);
+}
+
 /// The loss alone, and whether the target has the largest logit. All members know.
 struct Judgement {
     float loss;

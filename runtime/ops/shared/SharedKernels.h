@@ -118,7 +118,7 @@ public:
             this->template entropy<decltype(e)>(as<decltype(e)>(logits), targets, tokens, vocabulary,
                                                 as<float>(losses));
         });
-        this->addLosses(as<float>(losses), targets, tokens, m_sums);
+        TypedKernels<Launcher>::addLosses(as<float>(losses), targets, tokens, m_sums);
     }
     LossSum crossEntropy(ConstElements logits, const std::int32_t* targets, std::int64_t tokens,
                          std::int64_t vocabulary, Elements correct) override {
@@ -126,10 +126,28 @@ public:
             this->template judge<decltype(e)>(as<decltype(e)>(logits), targets, tokens, vocabulary, as<float>(correct),
                                               m_sums + 1);
         });
-        const auto sums = fetch(m_sums + 1);
-        if (!sums)
-            return {}; // the device has failed; whoever waits for it next says so
-        return {sums->loss, static_cast<std::int64_t>(sums->tokens), static_cast<std::int64_t>(sums->correct)};
+        return judged();
+    }
+    void joinSoftmax(ConstElementMatrix logits, std::int64_t firstRow, const std::int32_t* targets,
+                     TokenSoftmax softmax, Write write) override {
+        byType(logits.data.type, [&](auto e) {
+            this->template joinLogits<decltype(e)>(logits, firstRow, targets, softmax, write == Write::Overwrite);
+        });
+    }
+    void softmaxGradient(ElementMatrix logits, std::int64_t firstRow, const std::int32_t* targets,
+                         ConstElements logsumexp) override {
+        byType(logits.data.type, [&](auto e) {
+            this->template gradientOfLogits<decltype(e)>(logits, firstRow, targets, as<float>(logsumexp));
+        });
+    }
+    void addLosses(TokenSoftmax softmax, const std::int32_t* targets, std::int64_t tokens) override {
+        this->finishLosses(softmax, targets, tokens);
+        TypedKernels<Launcher>::addLosses(as<float>(softmax.target), targets, tokens, m_sums);
+    }
+    LossSum judgeSoftmax(TokenSoftmax softmax, const std::int32_t* targets, std::int64_t tokens) override {
+        this->finishLosses(softmax, targets, tokens);
+        this->judgeTokens(as<float>(softmax.target), as<float>(softmax.largest), targets, tokens, m_sums + 1);
+        return judged();
     }
     void addSquares(SquareSum sum, ConstElements values, std::int64_t count, double divisor) override {
         byType(values.type, [&](auto e) {
@@ -157,6 +175,14 @@ protected:
     explicit SharedKernels(Launcher launcher) : TypedKernels<Launcher>(launcher) {}
     /// Waits for everything, then copies sums to the host. Errors: RunFailed when the device failed.
     virtual contract::Result<DeviceSums> fetch(const DeviceSums* sums) = 0;
+
+private:
+    LossSum judged() {
+        const auto sums = fetch(m_sums + 1);
+        if (!sums)
+            return {}; // the device has failed; whoever waits for it next says so
+        return {sums->loss, static_cast<std::int64_t>(sums->tokens), static_cast<std::int64_t>(sums->correct)};
+    }
 };
 
 /// The cosines and sines of positions 0 .. sequence - 1, as rotate() reads them.

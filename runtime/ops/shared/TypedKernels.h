@@ -299,6 +299,56 @@ public:
                 *sums = DeviceSums{loss, counted, right, {0, 0}};
         });
     }
+    template<typename E>
+    void joinLogits(ConstElementMatrix logits, std::int64_t firstRow, const std::int32_t* targets, TokenSoftmax softmax,
+                    bool first) {
+        const E* const from = as<E>(logits.data);
+        const std::int64_t rows = logits.columns, stride = logits.stride;
+        float* const logsumexp = as<float>(softmax.logsumexp);
+        float* const target = as<float>(softmax.target);
+        float* const largest = as<float>(softmax.largest);
+        m_launcher.rows(logits.rows, [=] SHARDSCOPE_KERNEL(const RowTeam& team, std::int64_t t) {
+            joinRow(team, from + t * stride, rows, targets[t] - firstRow, first, logsumexp + t, target + t,
+                    largest + t);
+        });
+    }
+    template<typename E>
+    void gradientOfLogits(ElementMatrix logits, std::int64_t firstRow, const std::int32_t* targets,
+                          const float* logsumexp) {
+        E* const to = as<E>(logits.data);
+        const std::int64_t stride = logits.stride;
+        const std::int32_t ignored = kIgnoredTarget;
+        m_launcher.matrix(logits.rows, logits.columns, [=] SHARDSCOPE_KERNEL(std::int64_t t, std::int64_t row) {
+            E* const at = to + t * stride + row;
+            const float gradient = expf(load(at) - logsumexp[t]) - (firstRow + row == targets[t] ? 1.0F : 0.0F);
+            store(at, targets[t] == ignored ? 0.0F : gradient);
+        });
+    }
+    /// The losses of tokens whose softmax is known, in the place of their targets' logits.
+    void finishLosses(TokenSoftmax softmax, const std::int32_t* targets, std::int64_t tokens) {
+        const float* const logsumexp = as<float>(softmax.logsumexp);
+        float* const target = as<float>(softmax.target);
+        float* const largest = as<float>(softmax.largest);
+        const std::int32_t ignored = kIgnoredTarget;
+        m_launcher.matrix(1, tokens, [=] SHARDSCOPE_KERNEL(std::int64_t, std::int64_t t) {
+            const bool counts = targets[t] != ignored;
+            largest[t] = counts && target[t] >= largest[t] ? 1.0F : 0.0F;
+            target[t] = counts ? logsumexp[t] - target[t] : 0.0F;
+        });
+    }
+    void judgeTokens(const float* losses, const float* correct, const std::int32_t* targets, std::int64_t tokens,
+                     DeviceSums* sums) {
+        clearDeviceSums(sums);
+        addLosses(losses, targets, tokens, sums);
+        m_launcher.rows(1, [=] SHARDSCOPE_KERNEL(const RowTeam& team, std::int64_t) {
+            double right = 0;
+            for (std::int64_t t = team.rank(); t < tokens; t += team.size())
+                right += static_cast<double>(correct[t]);
+            right = team.sum(right);
+            if (team.rank() == 0)
+                sums->correct = right;
+        });
+    }
     void addLosses(const float* losses, const std::int32_t* targets, std::int64_t tokens, DeviceSums* sums) {
         const std::int32_t ignored = kIgnoredTarget;
         m_launcher.rows(1, [=] SHARDSCOPE_KERNEL(const RowTeam& team, std::int64_t) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "runtime/device/cuda/Library.h"
+#include "runtime/device/Library.h"
 
 #include <fmt/format.h>
 
