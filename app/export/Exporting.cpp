@@ -150,7 +150,7 @@ void Exporting::draw(const std::shared_ptr<Work>& work, std::size_t index) {
     }
     // One view in a turn, so that the window stays quick however much is exported.
     if (index < views) {
-        work->figures[work->toDraw[index]] = drawFigure(work->toDraw[index], work->job.content, true);
+        work->figures[work->toDraw[index]] = drawFigure(work->toDraw[index], work->job.content, true, work->job.width);
     } else {
         ReportContent& report = work->report;
         Figure* const places[] = {&report.map, &report.frontier, &report.ledger, &report.memory, &report.timeline};

@@ -25,7 +25,8 @@ struct ExportJob {
     QString headline; ///< the verdict, for the report
     QString numbers;
     std::vector<ExportFile> files;
-    bool skipMissing = false; ///< what cannot be written now is left out instead of failing
+    FigureWidth width = FigureWidth::Screen; ///< of pictures
+    bool skipMissing = false;                ///< what cannot be written now is left out instead of failing
 };
 
 /// Writes views to files. Simulating, explaining, encoding and writing run on a thread; only the drawing commands are

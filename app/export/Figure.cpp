@@ -22,28 +22,43 @@
 #include <QSvgGenerator>
 #include <QVBoxLayout>
 
+#include <algorithm>
+#include <cmath>
+
 namespace shardscope::app {
 
 namespace {
 
 constexpr double kScale = 2;
 constexpr int kDotsPerInch = 96;
+constexpr double kMillimetresPerInch = 25.4;
 /// A picture of a table shows its first rows; the CSV has them all.
 constexpr int kMostRows = 60;
 
 /// A sheet of paper with a title, one view under it and a caption.
 class Sheet : public QWidget {
 public:
-    explicit Sheet(const QString& title) : m_column(new QVBoxLayout(this)) {
+    Sheet(const QString& title, FigureWidth width)
+        : m_column(new QVBoxLayout(this)), m_margin(width == FigureWidth::Screen ? 16 : 6) {
+        if (width != FigureWidth::Screen)
+            m_paper = static_cast<int>(std::lround(millimetres(width) / kMillimetresPerInch * kDotsPerInch));
         setObjectName("sheet");
         setPalette(paletteOf(lightColors()));
         setStyleSheet(shardscope::app::styleSheet(lightColors()) +
                       QStringLiteral("QWidget#sheet { background: white; }"));
-        m_column->setContentsMargins(16, 12, 16, 12);
+        m_column->setContentsMargins(m_margin, m_margin * 3 / 4, m_margin, m_margin * 3 / 4);
         m_column->setSpacing(6);
         m_column->addWidget(makeLabel(title, "title", this));
     }
-    void add(QWidget* view, const QSize& size) {
+    /// What a view of so many pixels on a screen becomes on this sheet.
+    QSize sized(const QSize& usual) const {
+        if (m_paper == 0)
+            return usual;
+        constexpr double kLower = 0.72; // a page is narrower than a screen; a view need not be as high either
+        return {m_paper - 2 * m_margin, static_cast<int>(std::max(48.0, usual.height() * kLower))};
+    }
+    void add(QWidget* view, const QSize& usual) {
+        const QSize size = sized(usual);
         view->setFixedSize(size);
         m_column->addWidget(view);
         m_width = size.width();
@@ -51,7 +66,7 @@ public:
     /// `width`: of the view below; a legend is as tall as that width makes it, also before it is shown.
     void addLegend(const Legend::Items& items, int width) {
         auto* legend = new Legend(this);
-        legend->resize(width, Legend::kLine);
+        legend->resize(sized({width, 0}).width(), Legend::kLine);
         legend->setItems(items);
         m_column->addWidget(legend);
     }
@@ -64,7 +79,7 @@ public:
     }
     QSize settle() {
         ensurePolished();
-        const int width = m_width + 32;
+        const int width = m_width + 2 * m_margin;
         const int height = m_column->hasHeightForWidth() ? m_column->heightForWidth(width) : sizeHint().height();
         resize(width, height);
         m_column->activate();
@@ -73,6 +88,8 @@ public:
 
 private:
     QVBoxLayout* m_column;
+    int m_margin;
+    int m_paper = 0; ///< pixels of a print's width
     int m_width = 900;
 };
 
@@ -192,13 +209,22 @@ void addView(Sheet& sheet, ViewKind kind, const ExportContent& content) {
 
 } // namespace
 
-Figure drawFigure(ViewKind kind, const ExportContent& content, bool withCaption) {
+int millimetres(FigureWidth width) {
+    return width == FigureWidth::Column ? 84 : width == FigureWidth::Page ? 174 : 0;
+}
+
+bool fitsPrint(ViewKind kind) {
+    return kind != ViewKind::Communication && kind != ViewKind::Plans && kind != ViewKind::Workers &&
+           kind != ViewKind::Log;
+}
+
+Figure drawFigure(ViewKind kind, const ExportContent& content, bool withCaption, FigureWidth width) {
     if (!content.missing(kind).isEmpty())
         return {};
     const bool needsStep = kind == ViewKind::Timeline || kind == ViewKind::MemoryOverTime;
     if (needsStep && (!content.step || !content.step->error.isEmpty()))
         return {};
-    Sheet sheet(viewTitle(kind));
+    Sheet sheet(viewTitle(kind), width);
     addView(sheet, kind, content);
     if (withCaption)
         sheet.addText(content.caption(kind));

@@ -15,9 +15,17 @@ struct Figure {
     QSize size; ///< pixels of a screen at scale one
 };
 
+/// How wide a figure is: as on a large screen, or in print one column or a page of two, with text of about 8 points.
+enum class FigureWidth { Screen, Column, Page };
+/// 84 or 174; 0 for a screen.
+int millimetres(FigureWidth width);
+/// Tables do not fit into a column or a page.
+bool fitsPrint(ViewKind kind);
+
 /// Draws a view with its title, legend and, if wanted, its caption; always light, whatever the window shows. Empty when
 /// the content lacks the view. Only on the thread of the window.
-Figure drawFigure(ViewKind kind, const ExportContent& content, bool withCaption);
+Figure drawFigure(ViewKind kind, const ExportContent& content, bool withCaption,
+                  FigureWidth width = FigureWidth::Screen);
 
 enum class PictureFormat { Png, Svg, Pdf };
 /// The file's bytes. PNG has two pixels for one of the figure.

@@ -18,6 +18,7 @@ namespace {
 constexpr std::size_t kMaximumLog = 20'000;
 
 constexpr qsizetype kLongestLine = 1 << 20;
+constexpr std::int64_t kReservedSteps = 1'000'000;
 
 QString translate(const char* text) {
     return QCoreApplication::translate("RunRecord", text);
@@ -86,6 +87,8 @@ void RunRecord::takeEvent(const contract::Event& event) {
         if constexpr (std::is_same_v<Body, contract::HelloEvent>) {
             beginAgain();
             m_hello = body;
+            // What is asked for is rarely less than what comes; a vector that doubles would take twice the room.
+            m_steps.reserve(static_cast<std::size_t>(std::clamp<std::int64_t>(body.steps, 0, kReservedSteps)));
             addLog(header.t, header.rank, "info", translate("run started with %1 workers").arg(body.world));
         } else if constexpr (std::is_same_v<Body, contract::ReadyEvent>) {
             RunWorker& who = worker(header.rank);

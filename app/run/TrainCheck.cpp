@@ -52,11 +52,6 @@ TrainCheck checkTraining(const AnswerPointer& answer) {
                            .arg(precision);
         return check;
     }
-    if (plan.training.lossChunks != 1) {
-        check.reason =
-            translate("Our engine computes the loss in one piece; this plan in %1").arg(plan.training.lossChunks);
-        return check;
-    }
     if (plan.training.attention != contract::AttentionKernel::Fused) {
         check.reason = translate("Our engine computes attention fused; this plan keeps its scores");
         return check;

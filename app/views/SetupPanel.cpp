@@ -206,8 +206,18 @@ void SetupPanel::showCluster() {
                      tr("%1 %2").arg(bytesText(cluster.reserveBytes()), isMeasured ? tr("measured") : tr("assumed")),
                      reserve, false});
     m_clusterFacts->setFacts(facts);
-    m_clusterNotes->setText(tr("Rates: %1").arg(QString::fromStdString(cluster.source)));
-    m_clusterNotes->setVisible(!cluster.source.empty());
+    QStringList notes, all;
+    if (!cluster.source.empty())
+        notes << tr("Rates: %1").arg(QString::fromStdString(cluster.source));
+    for (const std::string& warning : cluster.warnings)
+        all << QString::fromStdString(warning);
+    if (all.size() == 1)
+        notes << all.first();
+    else if (all.size() > 1)
+        notes << tr("%1 import notes").arg(all.size());
+    m_clusterNotes->setText(notes.join(QStringLiteral(" · ")));
+    m_clusterNotes->setToolTip(all.join('\n'));
+    m_clusterNotes->setVisible(!notes.isEmpty());
 }
 
 void SetupPanel::setMeasuring(bool running) {

@@ -70,8 +70,10 @@ ExportJob jobOf(ExportContent content, const Verdict& verdict, std::vector<Expor
 
 } // namespace
 
-void MainWindow::exportFile(const std::optional<ViewKind>& view, const QString& path) {
-    m_exporting.start(jobOf(exportContent(), m_verdict->verdict(), {{view, path}}));
+void MainWindow::exportFile(const std::optional<ViewKind>& view, const QString& path, FigureWidth width) {
+    ExportJob job = jobOf(exportContent(), m_verdict->verdict(), {{view, path}});
+    job.width = width;
+    m_exporting.start(std::move(job));
 }
 
 void MainWindow::exportEverything(ExportContent content, const QString& folder) {
@@ -99,9 +101,22 @@ void MainWindow::exportByDialog(const std::optional<ViewKind>& view) {
         m_messages->showMessage(missing);
         return;
     }
-    const QStringList filters = view ? QStringList{tr("PNG picture (*.png)"), tr("SVG drawing (*.svg)"),
-                                                   tr("PDF (*.pdf)"), tr("Table of the numbers (*.csv)")}
-                                     : QStringList{tr("PDF (*.pdf)")};
+    QStringList filters{tr("PDF (*.pdf)")};
+    // What is chosen as the format tells the width too.
+    std::vector<std::pair<QString, FigureWidth>> prints;
+    if (view) {
+        if (fitsPrint(*view))
+            for (const FigureWidth width : {FigureWidth::Column, FigureWidth::Page})
+                for (const char* suffix : {"pdf", "svg"})
+                    prints.emplace_back(tr("Figure for print, %1 mm wide, %2 (*.%3)")
+                                            .arg(millimetres(width))
+                                            .arg(QString::fromLatin1(suffix).toUpper(), QLatin1String(suffix)),
+                                        width);
+        filters = QStringList{tr("PNG picture (*.png)"), tr("SVG drawing (*.svg)")} + filters;
+        for (const auto& [filter, width] : prints)
+            filters << filter;
+        filters << tr("Table of the numbers (*.csv)");
+    }
     auto* dialog = new QFileDialog(this, view ? tr("Export: %1").arg(viewTitle(*view)) : tr("Export a report"));
     dialog->setAttribute(Qt::WA_DeleteOnClose);
     dialog->setFileMode(QFileDialog::AnyFile);
@@ -118,9 +133,13 @@ void MainWindow::exportByDialog(const std::optional<ViewKind>& view) {
         const QFileInfo chosen(dialog->selectedFiles().value(0));
         dialog->selectFile(chosen.completeBaseName() + '.' + suffixOf(filter));
     });
-    connect(dialog, &QFileDialog::fileSelected, this, [this, view](const QString& path) {
+    connect(dialog, &QFileDialog::fileSelected, this, [this, view, dialog, prints](const QString& path) {
         QSettings().setValue(kFolderKey, QFileInfo(path).path());
-        exportFile(view, path);
+        FigureWidth width = FigureWidth::Screen;
+        for (const auto& [filter, printed] : prints)
+            if (filter == dialog->selectedNameFilter())
+                width = printed;
+        exportFile(view, path, width);
     });
     dialog->open();
 }

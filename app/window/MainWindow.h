@@ -83,7 +83,7 @@ public:
     /// What exports show; cheap, everything in it is shared.
     ExportContent exportContent();
     /// Writes one view, or the report, in the format of the path's suffix. Errors come as messages.
-    void exportFile(const std::optional<ViewKind>& view, const QString& path);
+    void exportFile(const std::optional<ViewKind>& view, const QString& path, FigureWidth width = FigureWidth::Screen);
     /// Every view that has something to show as picture, drawing and table, and the report.
     void exportEverything(ExportContent content, const QString& folder);
     void exportByDialog(const std::optional<ViewKind>& view);

@@ -15,6 +15,7 @@
 
 #include <QFileDialog>
 #include <QProcess>
+#include <QRegularExpression>
 #include <QSignalSpy>
 #include <QStandardPaths>
 #include <QTemporaryDir>
@@ -90,16 +91,35 @@ private:
         m_window->trainer().start({}, settings);
         QTRY_COMPARE_WITH_TIMEOUT(m_window->trainer().state(), Trainer::State::Ended, 20000);
     }
-    QString exportOne(const std::optional<ViewKind>& view, const QString& file) {
+    QString exportOne(const std::optional<ViewKind>& view, const QString& file,
+                      FigureWidth width = FigureWidth::Screen) {
         QSignalSpy finished(&m_window->exporting(), &Exporting::finished);
         QSignalSpy failed(&m_window->exporting(), &Exporting::failed);
-        m_window->exportFile(view, file);
+        m_window->exportFile(view, file, width);
         if (!QTest::qWaitFor([&] { return finished.count() + failed.count() > 0; }, 60000))
             return "did not end";
         return failed.isEmpty() ? QString() : failed[0][0].toString();
     }
 
 private Q_SLOTS:
+    void figuresForPrintAreAsWideAsAskedFor() {
+        const std::pair<FigureWidth, double> widths[] = {{FigureWidth::Column, 84}, {FigureWidth::Page, 174}};
+        for (const auto& [width, wanted] : widths)
+            for (int i = 0; i < kViewKindCount; ++i) {
+                const auto kind = static_cast<ViewKind>(i);
+                if (!fitsPrint(kind))
+                    continue;
+                const QString file = path(QStringLiteral("%1-%2.pdf").arg(viewStem(kind)).arg(wanted));
+                QCOMPARE(exportOne(kind, file, width), QString());
+                QFile pdf(file);
+                QVERIFY(pdf.open(QIODevice::ReadOnly));
+                static const QRegularExpression kBox("/MediaBox \\[0 0 ([0-9.]+) ");
+                const auto match = kBox.match(QString::fromLatin1(pdf.readAll()));
+                QVERIFY(match.hasMatch());
+                const double millimetres = match.captured(1).toDouble() / 72 * 25.4;
+                QVERIFY2(qAbs(millimetres - wanted) < 0.5, qPrintable(QString("%1: %2").arg(file).arg(millimetres)));
+            }
+    }
     void initTestCase() {
         QStandardPaths::setTestModeEnabled(true);
         QApplication::setOrganizationName("shardscope-test");
