@@ -117,22 +117,21 @@ QByteArray ledgerCsv(const planner::PlanResult& plan) {
 
 QByteArray timelineCsv(const StepPicture& step) {
     Csv csv;
-    csv << "source"
-        << "stream"
+    csv << "stream"
         << "phase"
         << "operator"
         << "slice"
         << "micro_step"
         << "begin_seconds"
         << "end_seconds"
-        << "bytes";
+        << "bytes"
+        << "source";
     csv.endLine();
     const auto& operators = step.plan->request.graph->operators;
     const auto write = [&](const std::array<Lane, 2>& lanes, bool isMeasured) {
         for (const Lane& lane : lanes)
             for (const planner::Interval& interval : lane.intervals) {
-                csv << (isMeasured ? "measured" : "simulated")
-                    << (interval.stream == planner::Stream::Compute ? "compute" : "communication")
+                csv << (interval.stream == planner::Stream::Compute ? "compute" : "communication")
                     << phaseName(phaseOf(interval.phase));
                 if (interval.op >= 0)
                     csv << operators[static_cast<std::size_t>(interval.op)].name;
@@ -148,6 +147,7 @@ QByteArray timelineCsv(const StepPicture& step) {
                     csv << "";
                 else
                     csv << interval.bytes;
+                csv << (isMeasured ? "measured" : "simulated");
                 csv.endLine();
             }
     };

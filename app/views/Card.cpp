@@ -3,6 +3,7 @@
 
 #include "app/look/Theme.h"
 
+#include <QGraphicsDropShadowEffect>
 #include <QHBoxLayout>
 #include <QPainter>
 #include <QVBoxLayout>
@@ -27,6 +28,14 @@ void Card::setTitle(const QString& title) {
     m_title->setText(title);
     m_title->setVisible(!title.isEmpty());
     setAccessibleName(title);
+}
+
+void castShadow(QWidget& widget) {
+    auto* shadow = new QGraphicsDropShadowEffect(&widget);
+    shadow->setBlurRadius(28);
+    shadow->setOffset(0, 6);
+    shadow->setColor(QColor(0, 0, 0, 30));
+    widget.setGraphicsEffect(shadow);
 }
 
 void paintCard(QPainter& painter, const QWidget& widget) {

@@ -43,6 +43,9 @@ protected:
 /// A label in secondary text, or another role of the style sheet ("title", "value", "small").
 QLabel* makeLabel(const QString& text, const char* role, QWidget* parent = nullptr);
 
+/// For what floats over the window; text under the shadow stays readable.
+void castShadow(QWidget& widget);
+
 /// The rounded ground of a card, in the theme's colours.
 void paintCard(QPainter& painter, const QWidget& widget);
 

@@ -2,8 +2,8 @@
 #include "app/views/CommandPalette.h"
 
 #include "app/look/Theme.h"
+#include "app/views/Card.h"
 
-#include <QGraphicsDropShadowEffect>
 #include <QKeyEvent>
 #include <QLineEdit>
 #include <QListWidget>
@@ -78,11 +78,7 @@ CommandPalette::CommandPalette(QWidget* parent)
     connect(m_field, &QLineEdit::returnPressed, this, &CommandPalette::run);
     connect(m_list, &QListWidget::itemClicked, this, &CommandPalette::run);
     setProperty("overlay", true);
-    auto* shadow = new QGraphicsDropShadowEffect(this);
-    shadow->setBlurRadius(28);
-    shadow->setOffset(0, 6);
-    shadow->setColor(QColor(0, 0, 0, 70));
-    setGraphicsEffect(shadow);
+    castShadow(*this);
     hide();
 }
 

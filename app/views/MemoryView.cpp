@@ -97,7 +97,7 @@ void MemoryView::paintLine(QPainter& painter, const Colors& colors, double y, co
     painter.drawLine(QPointF(area.left(), y), QPointF(area.right(), y));
     const double width = QFontMetricsF(painter.font()).horizontalAdvance(text);
     // The two labels sit at opposite ends, each on a ground of its own so that bars do not run through it.
-    const QRectF box(isLimit ? area.right() - width - 10 : area.left() + 4, y - 15, width + 6, 14);
+    const QRectF box(isLimit ? area.right() - width - 10 : area.left() + 4, y - 17, width + 6, 14);
     if (box.top() < area.top() - 4)
         return;
     painter.setPen(Qt::NoPen);

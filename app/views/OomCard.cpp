@@ -3,7 +3,6 @@
 
 #include "app/look/Units.h"
 
-#include <QGraphicsDropShadowEffect>
 #include <QGridLayout>
 #include <QHBoxLayout>
 #include <QKeyEvent>
@@ -48,11 +47,7 @@ OomCard::OomCard(QWidget* parent)
     buttons->addWidget(m_reserve);
     body()->addLayout(buttons);
     setProperty("overlay", true);
-    auto* shadow = new QGraphicsDropShadowEffect(this);
-    shadow->setBlurRadius(28);
-    shadow->setOffset(0, 6);
-    shadow->setColor(QColor(0, 0, 0, 70));
-    setGraphicsEffect(shadow);
+    castShadow(*this);
     hide();
 }
 

@@ -82,8 +82,10 @@ private:
     /// Returns how wide the label is, painted or not; `groupEnd` is where the last painted one ends.
     double paintGroupLabel(QPainter& painter, const Geometry& g, const Colors& colors, const MapGroup& group,
                            double left, double right, double& groupEnd) const;
-    void paintBar(QPainter& painter, const Geometry& g, const Colors& colors, const MapRow& row, double left,
-                  double right) const;
+    struct BarBatch;
+    void addBar(BarBatch& batch, const Geometry& g, const MapRow& row, double left, double right) const;
+    void paintBatch(QPainter& painter, const Colors& colors, const BarBatch& batch) const;
+    void paintCuts(QPainter& painter, const Geometry& g, const Colors& colors, std::int32_t column) const;
 
     std::vector<MapRow> m_rows;
     MapColumns m_columns;

@@ -76,9 +76,14 @@ RunPage::RunPage(Trainer& trainer, QWidget* parent)
     auto* workers = new Card(tr("Workers"), this);
     auto* workersView = new DataTable(m_workers, kSortRole, tr("Workers"), workers);
     // Figures are whole; the device's name takes what is left.
-    workersView->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
+    constexpr std::pair<WorkersTable::Column, int> kWidths[] = {
+        {WorkersTable::Rank, 44},      {WorkersTable::Pid, 62},      {WorkersTable::State, 66},
+        {WorkersTable::Predicted, 76}, {WorkersTable::Measured, 76}, {WorkersTable::Difference, 74}};
+    workersView->horizontalHeader()->setSectionResizeMode(QHeaderView::Fixed);
     workersView->horizontalHeader()->setSectionResizeMode(WorkersTable::DeviceColumn, QHeaderView::Stretch);
     workersView->horizontalHeader()->setMinimumSectionSize(40);
+    for (const auto& [column, width] : kWidths)
+        workersView->setColumnWidth(column, width);
     workers->body()->addWidget(workersView);
     m_kill->setObjectName("link");
     m_kill->setCursor(Qt::PointingHandCursor);

@@ -49,7 +49,7 @@ QString TimelineView::summary() const {
     if (!hasPicture())
         return {};
     if (const RunReviewPointer& measured = picture()->measured)
-        return tr("step %1 simulated · %2 measured")
+        return tr("%1 simulated · %2 measured")
             .arg(secondsText(planner::toSeconds(picture()->stepPicoseconds)),
                  secondsText(planner::toSeconds(measured->endPicoseconds)));
     return tr("step %1 simulated · %2 exposed · %3 additive")
@@ -85,16 +85,24 @@ void TimelineView::paintLane(QPainter& painter, const Colors& colors, const Lane
 
 void TimelineView::paintChart(QPainter& painter, const Colors& colors) {
     const QString names[2] = {tr("compute"), tr("communication")};
-    const auto paint = [&](const Lane& content, const QRectF& lane, const QString& name) {
+    const auto name = [&](double y, const QString& text) {
         painter.setPen(colors.secondary);
-        painter.drawText(QRectF(0, lane.center().y() - 8, lane.left() - 10, 16), Qt::AlignRight | Qt::AlignVCenter,
-                         name);
-        paintLane(painter, colors, content, lane);
+        painter.drawText(QRectF(0, y - 8, laneRect(0).left() - 10, 16), Qt::AlignRight | Qt::AlignVCenter, text);
     };
     for (int i = 0; i < 2; ++i) {
-        paint(picture()->lanes[static_cast<std::size_t>(i)], laneRect(i), names[i]);
-        if (picture()->measured)
-            paint(picture()->measured->lanes[static_cast<std::size_t>(i)], laneRect(i, true), tr("measured"));
+        const QRectF lane = laneRect(i), under = laneRect(i, true);
+        paintLane(painter, colors, picture()->lanes[static_cast<std::size_t>(i)], lane);
+        if (!picture()->measured) {
+            name(lane.center().y(), names[i]);
+            continue;
+        }
+        paintLane(painter, colors, picture()->measured->lanes[static_cast<std::size_t>(i)], under);
+        // Where two names would touch, one stands for both lanes; the note above says what lies under what.
+        constexpr double kLine = 15;
+        const bool hasRoom = under.center().y() - lane.center().y() >= kLine;
+        name(hasRoom ? lane.center().y() : (lane.top() + under.bottom()) / 2, names[i]);
+        if (hasRoom)
+            name(under.center().y(), tr("measured"));
     }
 }
 

@@ -5,7 +5,6 @@
 
 #include <QComboBox>
 #include <QFileDialog>
-#include <QGraphicsDropShadowEffect>
 #include <QGridLayout>
 #include <QHBoxLayout>
 #include <QKeyEvent>
@@ -95,11 +94,7 @@ TrainCard::TrainCard(QWidget* parent)
     connect(m_kind, &QComboBox::currentIndexChanged, this, &TrainCard::showKind);
 
     setProperty("overlay", true);
-    auto* shadow = new QGraphicsDropShadowEffect(this);
-    shadow->setBlurRadius(28);
-    shadow->setOffset(0, 6);
-    shadow->setColor(QColor(0, 0, 0, 70));
-    setGraphicsEffect(shadow);
+    castShadow(*this);
     hide();
 }
 

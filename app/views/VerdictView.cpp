@@ -29,7 +29,12 @@ VerdictView::VerdictView(QWidget* parent)
     m_rate->setProperty("role", "value");
     m_detail->setStrong(true);
     m_remedy->hide();
-    connect(m_remedy, &QPushButton::clicked, this, [this] { Q_EMIT smallestRequested(m_verdict.remedyBytes); });
+    connect(m_remedy, &QPushButton::clicked, this, [this] {
+        if (m_verdict.kind == VerdictKind::Tight)
+            Q_EMIT testStepRequested();
+        else
+            Q_EMIT smallestRequested(m_verdict.remedyBytes);
+    });
 
     auto* first = new QHBoxLayout;
     first->setSpacing(10);
@@ -67,13 +72,25 @@ void VerdictView::setAnswer(const AnswerPointer& answer, const ComparisonPointer
         numbers.push_back({number.text, number.importance});
     m_numbers->setParts(std::move(numbers));
     m_rate->setVisible(!m_verdict.rate.isEmpty());
-    m_remedy->setVisible(m_verdict.kind == VerdictKind::DoesNotFit && m_verdict.remedyBytes > 0);
-    m_remedy->setText(tr("Go to the smallest, %1").arg(gibText(m_verdict.remedyBytes, 2)));
+    showButton();
     m_bar->setPlan(answer ? answer->plan : nullptr, answer ? answer->choices->cluster : contract::Cluster{});
     m_bar->setVisible(answer && answer->plan && answer->plan->feasible);
     setAccessibleDescription(m_verdict.headline + ' ' + m_detail->fullText() + ". " + m_verdict.rate + ' ' +
                              m_numbers->fullText());
     update();
+}
+
+void VerdictView::setCanTest(bool canTest) {
+    m_canTest = canTest;
+    showButton();
+}
+
+void VerdictView::showButton() {
+    const bool isTight = m_verdict.kind == VerdictKind::Tight;
+    m_remedy->setVisible(isTight ? m_canTest : m_verdict.kind == VerdictKind::DoesNotFit && m_verdict.remedyBytes > 0);
+    m_remedy->setText(isTight ? tr("Run a test step")
+                              : tr("Go to the smallest, %1").arg(gibText(m_verdict.remedyBytes, 2)));
+    m_remedy->setToolTip(isTight ? tr("Trains one step here and says what it held beside the prediction") : QString());
 }
 
 void VerdictView::paintEvent(QPaintEvent* event) {

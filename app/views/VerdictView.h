@@ -18,14 +18,19 @@ public:
     explicit VerdictView(QWidget* parent = nullptr);
     void setAnswer(const AnswerPointer& answer, const ComparisonPointer& comparison);
     const Verdict& verdict() const { return m_verdict; }
+    /// Whether a step can be tried on this machine, which a tight answer then offers.
+    void setCanTest(bool canTest);
 
 Q_SIGNALS:
     void smallestRequested(qint64 bytes);
+    void testStepRequested();
 
 protected:
     void paintEvent(QPaintEvent* event) override;
 
 private:
+    void showButton();
+    bool m_canTest = false;
     Verdict m_verdict;
     QLabel* m_headline;
     PartsLabel* m_detail;

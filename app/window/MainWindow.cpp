@@ -168,8 +168,10 @@ void MainWindow::wire() {
     connect(&m_trainer, &Trainer::failed, this, [this](const QString& message) { m_messages->showMessage(message); });
     connect(&m_trainer, &Trainer::stateChanged, this, [this] {
         showAnswer();
-        if (m_trainer.state() == Trainer::State::Ended)
+        if (m_trainer.state() == Trainer::State::Ended) {
             showFailure();
+            showTestStep();
+        }
         if (m_mayClose && !m_trainer.isActive())
             close();
     });
@@ -180,6 +182,7 @@ void MainWindow::wire() {
             showReview(nullptr);
     });
     connect(&m_reviewing, &Reviewing::reviewed, this, &MainWindow::showReview);
+    connect(m_verdict, &VerdictView::testStepRequested, this, &MainWindow::runTestStep);
     connect(m_runPage, &RunPage::recalibrateRequested, this, &MainWindow::recalibrate);
     connect(&m_exporting, &Exporting::progressed, this, &MainWindow::showStatus);
     connect(&m_exporting, &Exporting::failed, this,
@@ -216,7 +219,9 @@ void MainWindow::showMode(int mode) {
 void MainWindow::showAnswer() {
     const auto answer = m_document.answer();
     m_verdict->setAnswer(answer, m_document.comparison());
-    m_toolBar->setTrainCheck(checkTraining(answer), m_trainer.isActive());
+    const TrainCheck check = checkTraining(answer);
+    m_toolBar->setTrainCheck(check, m_trainer.isActive());
+    m_verdict->setCanTest(check.isPossible() && !m_trainer.isActive());
     showStatus();
     // A certified plan can be trained; its proof need not be waited for.
     if (m_trainWhenAnswered && answer && answer->choices == m_document.choicesPointer()) {

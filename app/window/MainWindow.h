@@ -71,6 +71,8 @@ public:
     void resumeRun();
     /// Starts measuring this machine, or ends that.
     void toggleMeasuring();
+    /// Trains one step of the plan shown on this machine, and says what it held beside the prediction.
+    void runTestStep();
     /// Gives the run's cluster the rates that its newest traced step had, and plans with them.
     void recalibrate();
     Reviewing& reviewing() { return m_reviewing; }
@@ -114,6 +116,7 @@ private:
     void showAnswer();
     void showStatus();
     void showFailure();
+    void showTestStep();
     void showReview(const RunReviewPointer& review);
     void showRecalibrated(const RunReview& review, const ClusterFileChange& change, const QString& usedBefore);
     void autosave();
@@ -148,6 +151,7 @@ private:
     QString m_autosavePath;
     QString m_openingPath;
     bool m_mayClose = false;
+    bool m_isTestStep = false;
     bool m_trainWhenAnswered = false;
     bool m_keepsSettings = false;
     int m_mode = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What the window learns from runs.
 #include "app/look/Units.h"
+#include "app/run/TrainCheck.h"
 #include "app/views/MessageStrip.h"
 #include "app/views/PlanPage.h"
 #include "app/views/PlanTabs.h"
@@ -86,6 +87,43 @@ Recalibrated writeRecalibrated(const RunReview& review) {
 void MainWindow::showReview(const RunReviewPointer& review) {
     m_planPage->tabs().setMeasured(review);
     m_runPage->setReview(review);
+}
+
+void MainWindow::runTestStep() {
+    const auto answer = m_document.answer();
+    const TrainCheck check = checkTraining(answer);
+    if (!check.isPossible() || m_trainer.isActive()) {
+        m_messages->showMessage(check.isPossible() ? tr("A run is going on.") : check.reason);
+        return;
+    }
+    TrainSettings settings = defaultSettings(*answer->plan->request.graph);
+    settings.steps = 1;
+    settings.runDirectory += QStringLiteral("-test");
+    m_isTestStep = true;
+    m_messages->hide();
+    m_trainer.start(planner::emitPlan(*answer->plan, "shardscope " SHARDSCOPE_VERSION), settings);
+}
+
+void MainWindow::showTestStep() {
+    if (!m_isTestStep)
+        return;
+    m_isTestStep = false;
+    const RunRecord& record = m_trainer.record();
+    if (!record.failureText().isEmpty() || record.workers().empty())
+        return; // that is said already
+    const RunWorker* most = nullptr;
+    for (const RunWorker& worker : record.workers())
+        if (worker.memory && (!most || worker.memory->peakAllocated > most->memory->peakAllocated))
+            most = &worker;
+    if (!most)
+        return;
+    const auto predicted = static_cast<double>(most->memory->predicted.total());
+    m_messages->showMessage(
+        tr("One step was trained: %1 held at most, %2 beside the prediction of %3; the process grew by %4.")
+            .arg(bytesText(most->memory->peakAllocated),
+                 signedPercentText(static_cast<double>(most->memory->peakAllocated) / predicted - 1),
+                 bytesText(most->memory->predicted.total()), bytesText(most->memory->resident)),
+        {{tr("Show the run"), [this] { showMode(1); }, false}});
 }
 
 void MainWindow::recalibrate() {

@@ -44,7 +44,7 @@ ToolBar::ToolBar(Document& document, QWidget* parent)
       m_undo(new QToolButton(this)), m_redo(new QToolButton(this)),
       m_mode(new SegmentedSwitch({tr("Plan"), tr("Run")}, this)), m_save(new QPushButton(tr("Save plan"), this)),
       m_search(new QPushButton(this)), m_reason(new ElidedLabel(this)),
-      m_replan(new QPushButton(tr("Re-plan here"), this)), m_elsewhere(new QPushButton(tr("Train elsewhere…"), this)),
+      m_replan(new QPushButton(tr("Re-plan here"), this)), m_elsewhere(new QPushButton(tr("Elsewhere…"), this)),
       m_train(new QPushButton(tr("Train"), this)) {
     setFixedHeight(44);
     m_graph->setMinimumWidth(112);

@@ -427,7 +427,7 @@ private Q_SLOTS:
         QVERIFY(open("gpt2", "8x-titan-pcie3"));
         QVERIFY(!checkTraining(document().answer()).isPossible());
         QVERIFY(checkTraining(document().answer()).isElsewhere);
-        QPushButton* link = button("Train elsewhere");
+        QPushButton* link = button("Elsewhere");
         QVERIFY(link);
         QTest::mouseClick(link, Qt::LeftButton);
         TrainCard& card = m_window->trainCard();

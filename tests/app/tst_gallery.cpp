@@ -15,6 +15,7 @@
 #include "app/views/PlanTabs.h"
 #include "app/views/RunPage.h"
 #include "app/views/TimelineView.h"
+#include "app/views/TrainCard.h"
 #include "app/views/ValidationView.h"
 #include "app/views/WaterfallView.h"
 #include "app/window/MainWindow.h"
@@ -28,6 +29,7 @@
 #include <QListWidget>
 #include <QPainter>
 #include <QScrollBar>
+#include <QSettings>
 #include <QStandardPaths>
 #include <QTemporaryDir>
 #include <QTest>
@@ -327,6 +329,40 @@ private Q_SLOTS:
         m_window->openTrainCard();
         faults += shoot("small-cpu-train");
         report(faults);
+    }
+    void elsewhere() {
+        QVERIFY(open("gpt2-xl", "8x-titan-pcie3", 16 * contract::kGiB, false));
+        QSettings().setValue("target/kind", 2); // a Slurm cluster
+        m_window->openTrainCardElsewhere();
+        QTRY_VERIFY(m_window->trainCard().isVisible());
+        const QStringList faults = shoot("train-elsewhere");
+        QSettings().remove("target");
+        m_window->trainCard().hide();
+        report(faults);
+    }
+    void measured() {
+        const QString program = QStringLiteral(SHARDSCOPE_BIN_DIR "/shardscope-train");
+        if (!QFile::exists(program))
+            QSKIP("shardscope-train is not built");
+        document().open("demo-small", "local", 0, 4);
+        QTRY_VERIFY_WITH_TIMEOUT(document().isOpen() && document().choices().graph->name == "demo-small" &&
+                                     document().answer() && document().answer()->isFinal &&
+                                     document().answer()->choices == document().choicesPointer(),
+                                 20000);
+        TrainSettings settings;
+        settings.steps = 40;
+        settings.learningRate = 1e-3;
+        settings.checkpointEvery = 10;
+        settings.runDirectory = m_folder.filePath("measured");
+        m_window->trainer().setProgram(program);
+        m_window->trainer().start(planner::emitPlan(*document().answer()->plan, "gallery"), settings);
+        QTRY_COMPARE_WITH_TIMEOUT(m_window->trainer().state(), Trainer::State::Ended, 240000);
+        m_window->showMode(1);
+        QStringList faults = shoot("run-real");
+        m_window->showMode(0);
+        tabs().showTab(PlanTabs::TimelineTab);
+        QTRY_VERIFY_WITH_TIMEOUT(tabs().timeline().picture() && tabs().timeline().picture()->measured, 20000);
+        report(faults + shoot("measured"));
     }
     void infeasible() {
         QVERIFY(open("gpt2-xl", "8x-titan-pcie3", 4 * contract::kGiB));

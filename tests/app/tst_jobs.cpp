@@ -70,8 +70,9 @@ private Q_SLOTS:
             if (field->accessibleName() == "Run folder")
                 directory = field;
         directory->setText(path("by-keyboard"));
-        auto* data = m_window->trainCard().findChild<QComboBox*>();
-        data->setCurrentText("normal");
+        for (auto* field : m_window->trainCard().findChildren<QComboBox*>())
+            if (field->accessibleName() == "Data")
+                field->setCurrentText("normal");
         QTest::keyClick(QApplication::focusWidget(), Qt::Key_Return);
         QTRY_COMPARE_WITH_TIMEOUT(m_window->trainer().state(), Trainer::State::Ended, 20000);
         QCOMPARE(m_window->trainer().record().steps().size(), std::size_t{7});

@@ -76,6 +76,22 @@ private Q_SLOTS:
         filter.setLowest(LevelFilter::Everything);
         QCOMPARE(filter.rowCount(), 4);
     }
+    void aTestStepSaysWhatItHeld() {
+        const QString program = QStringLiteral(SHARDSCOPE_BIN_DIR "/shardscope-train");
+        if (!QFile::exists(program))
+            QSKIP("shardscope-train is not built");
+        renew();
+        document().open("demo-small", "local", 0, 4);
+        QTRY_VERIFY_WITH_TIMEOUT(document().isOpen(), 20000);
+        QVERIFY(settle());
+        m_window->trainer().setProgram(program);
+        command("Run a test step");
+        QTRY_VERIFY_WITH_TIMEOUT(m_window->trainer().state() == Trainer::State::Ended, 120000);
+        QCOMPARE(m_window->trainer().record().steps().size(), std::size_t{1});
+        QTRY_VERIFY2(m_window->messages().text().contains("One step was trained"),
+                     qPrintable(m_window->messages().text()));
+        QVERIFY(m_window->planPage().isVisible());
+    }
     void aTracedStepIsLaidUnderThePlanAndRecalibratesTheCluster() {
         const QString program = QStringLiteral(SHARDSCOPE_BIN_DIR "/shardscope-train");
         if (!QFile::exists(program))
