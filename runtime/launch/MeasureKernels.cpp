@@ -70,7 +70,7 @@ std::function<void()> makeProduct(ProductShape s) {
 
 std::function<void()> makeAttention(AttentionShape s) {
     const std::int64_t width = s.width();
-    return [s, width, qkv = numbers(3 * s.tokens() * width), gradients = numbers(3 * s.tokens() * width),
+    return [s, qkv = numbers(3 * s.tokens() * width), gradients = numbers(3 * s.tokens() * width),
             output = numbers(s.tokens() * width), doutput = numbers(s.tokens() * width),
             logsumexp = numbers(s.tokens() * s.heads),
             scratch = numbers(2 * contract::kAttentionTileRows * s.sequence)]() mutable {
