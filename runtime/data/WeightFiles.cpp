@@ -126,7 +126,8 @@ contract::Result<void> WeightFiles::add(const std::string& file) {
             tensor.shape.push_back(shape.element(axis).integer(0, kMaximumElements));
             if (tensor.shape.back() > 0 && elements > kMaximumElements / tensor.shape.back())
                 shape.fail("is too large");
-            elements *= tensor.shape.back();
+            else
+                elements *= tensor.shape.back();
         }
         const contract::JsonCursor offsets = entry.at("data_offsets");
         if (offsets.arraySize(2) != 2)

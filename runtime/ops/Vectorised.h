@@ -25,7 +25,8 @@ inline constexpr int kLanes = 16;
     x = x > 88.0F ? 88.0F : x;
     const float scaled = x * 1.44269504088896341F;
     // Adding and subtracting 1.5 * 2^23 rounds to the nearest integer.
-    const float rounded = (scaled + 12582912.0F) - 12582912.0F;
+    const float shifted = scaled + 12582912.0F;
+    const float rounded = shifted - 12582912.0F;
     float r = x - rounded * 0.693359375F;
     r = r + rounded * 2.12194440e-4F;
     float p = 1.9875691500e-4F;
@@ -35,8 +36,9 @@ inline constexpr int kLanes = 16;
     p = p * r + 1.6666665459e-1F;
     p = p * r + 5.0000001201e-1F;
     p = p * r * r + r + 1.0F;
-    const std::int32_t exponent = (static_cast<std::int32_t>(rounded) + 127) << 23;
-    return p * std::bit_cast<float>(exponent);
+    // The integer stands in the low bits of `shifted`. Converting would be undefined for NaN, which stays NaN through p.
+    const std::uint32_t integer = std::bit_cast<std::uint32_t>(shifted) - std::bit_cast<std::uint32_t>(12582912.0F);
+    return p * std::bit_cast<float>((integer + 127U) << 23);
 }
 
 /// tanh through fastExp; absolute error below 3e-7.

@@ -17,7 +17,7 @@
 
 // Every allocation of this process is counted, whoever makes it: our threads, Gloo, BLAS. Sanitizers bring allocators
 // of their own, which cannot be replaced.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef SHARDSCOPE_SANITIZED
 static constexpr bool kCountsAllocations = false;
 static std::atomic<long> allocations{0};
 #else
@@ -351,4 +351,5 @@ void MemoryTest::aTornSlotIsNamed() {
 }
 
 QTEST_GUILESS_MAIN(MemoryTest)
+#include "support/Sanitized.h"
 #include "tst_memory.moc"

@@ -240,7 +240,7 @@ private slots:
         const auto pick = [&](std::int64_t low, std::int64_t high) {
             return std::uniform_int_distribution<std::int64_t>(low, high)(random);
         };
-#ifdef __SANITIZE_ADDRESS__
+#ifdef SHARDSCOPE_SANITIZED
         constexpr int kCases = 150; // ten times as slow
 #else
         constexpr int kCases = 500;
@@ -333,4 +333,5 @@ private slots:
 };
 
 QTEST_APPLESS_MAIN(TestEnumeration)
+#include "support/Sanitized.h"
 #include "tst_enumeration.moc"

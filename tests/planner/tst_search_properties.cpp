@@ -87,7 +87,7 @@ private slots:
         QFETCH(QString, graph);
         int compared = 0, least = 3; // the largest graphs fit few of the clusters
         for (const planner::ZooEntry& cluster : planner::bundledClusters()) {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef SHARDSCOPE_SANITIZED
             least = 1;
             if (cluster.name != "8x-titan-pcie3" && cluster.name != "2x8-h100")
                 continue; // ten times as slow
@@ -291,4 +291,5 @@ private slots:
 };
 
 QTEST_APPLESS_MAIN(TestSearchProperties)
+#include "support/Sanitized.h"
 #include "tst_search_properties.moc"
