@@ -2,6 +2,7 @@
 #include "engine/support/TrainingFixture.h"
 #include "runtime/contract/Bytes.h"
 #include "runtime/memory/BufferPool.h"
+#include "support/Sanitized.h"
 
 #include <QtTest/QtTest>
 
@@ -351,5 +352,4 @@ void MemoryTest::aTornSlotIsNamed() {
 }
 
 QTEST_GUILESS_MAIN(MemoryTest)
-#include "support/Sanitized.h"
 #include "tst_memory.moc"

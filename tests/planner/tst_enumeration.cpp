@@ -4,6 +4,7 @@
 #include "planner/cost/OperatorPricer.h"
 #include "planner/support/PlannerFixtures.h"
 #include "runtime/contract/StepProgram.h"
+#include "support/Sanitized.h"
 
 #include <QtTest>
 
@@ -333,5 +334,4 @@ private slots:
 };
 
 QTEST_APPLESS_MAIN(TestEnumeration)
-#include "support/Sanitized.h"
 #include "tst_enumeration.moc"

@@ -5,6 +5,7 @@
 #include "planner/search/AbstractProblem.h"
 #include "planner/search/Remedies.h"
 #include "planner/support/PlannerFixtures.h"
+#include "support/Sanitized.h"
 
 #include <QtTest>
 
@@ -291,5 +292,4 @@ private slots:
 };
 
 QTEST_APPLESS_MAIN(TestSearchProperties)
-#include "support/Sanitized.h"
 #include "tst_search_properties.moc"
