@@ -19,7 +19,6 @@ namespace {
 
 constexpr double kMinimumColumn = 20;
 constexpr double kGroupGap = 8;
-constexpr double kLeftAxis = 40;
 constexpr double kMaximumZoom = 400;
 
 } // namespace
@@ -138,11 +137,6 @@ OperatorMap::Geometry OperatorMap::geometry() const {
 void OperatorMap::relayout() {
     const double width = std::max(10.0, geometry().plot.width());
     m_spans = placeColumns(m_columns, width, kMinimumColumn, m_folded ? kGroupGap : 0);
-}
-
-Span OperatorMap::screenSpan(int column) const {
-    const Span& span = m_spans[static_cast<std::size_t>(column)];
-    return {kLeftAxis + span.begin * m_zoom - m_offset, kLeftAxis + span.end * m_zoom - m_offset};
 }
 
 QRectF OperatorMap::columnRect(int column) const {

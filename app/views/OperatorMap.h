@@ -66,7 +66,11 @@ private:
     void gatherFacts();
     Geometry geometry() const;
     void relayout();
-    Span screenSpan(int column) const;
+    static constexpr double kLeftAxis = 40;
+    Span screenSpan(int column) const {
+        const Span& span = m_spans[static_cast<std::size_t>(column)];
+        return {kLeftAxis + span.begin * m_zoom - m_offset, kLeftAxis + span.end * m_zoom - m_offset};
+    }
     std::vector<std::int32_t> operatorsOf(int firstColumn, int lastColumn) const;
     int columnUnder(double x) const;
     void moveCurrent(int step, bool extend);

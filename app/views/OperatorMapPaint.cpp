@@ -303,8 +303,8 @@ void OperatorMap::paintLabels(QPainter& painter, const Geometry& g, const Colors
     const QFontMetricsF metrics(painter.font());
     double groupEnd = -1e9, nameEnd = -1e9;
     // Measuring text is slow: labels as long as one that was too wide are not measured while there are many.
-    qsizetype measuredLength = -1;
-    double measuredWidth = 0;
+    constexpr qsizetype kLengths = 64;
+    std::array<double, kLengths> widthOfLength{};
     const auto first = std::lower_bound(
         m_columns.groups.begin(), m_columns.groups.end(), g.plot.left(),
         [this](const MapGroup& group, double left) { return screenSpan(group.lastColumn).end < left; });
@@ -313,12 +313,10 @@ void OperatorMap::paintLabels(QPainter& painter, const Geometry& g, const Colors
         if (begin > g.plot.right())
             break;
         const double left = std::max(begin, g.plot.left()), right = std::min(end, g.plot.right());
-        const bool isMeasured = group->label.size() == measuredLength && right - left < measuredWidth;
-        if (group->blocks > 0 && (!isMeasured || (left + right - measuredWidth) / 2 > groupEnd + 8)) {
-            const double width = paintGroupLabel(painter, g, colors, *group, left, right, groupEnd);
-            measuredLength = group->label.size();
-            measuredWidth = width;
-        }
+        double& known = widthOfLength[static_cast<std::size_t>(std::min(group->label.size(), kLengths - 1))];
+        const bool isTooNarrow = right - left < known && (left + right - known) / 2 <= groupEnd + 8;
+        if (group->blocks > 0 && !isTooNarrow)
+            known = paintGroupLabel(painter, g, colors, *group, left, right, groupEnd);
         // Columns this thin have no names.
         if (end - begin < kThin * (group->lastColumn - group->firstColumn + 1))
             continue;

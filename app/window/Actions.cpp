@@ -158,7 +158,7 @@ void Actions::buildRun() {
     add(menu, tr("&Train…"), QKeySequence(tr("Ctrl+Return")), [this] { m_window.openTrainCard(); });
     add(menu, tr("Train on &another machine…"), QKeySequence(tr("Ctrl+Shift+Return")),
         [this] { m_window.openTrainCardElsewhere(); });
-    add(menu, tr("Run a tes&t step"), QKeySequence(tr("Ctrl+Shift+T")), [this] { m_window.runTestStep(); });
+    add(menu, tr("Run a test ste&p"), QKeySequence(tr("Ctrl+Shift+T")), [this] { m_window.runTestStep(); });
     add(menu, tr("&Stop the run"), QKeySequence(tr("Ctrl+.")), [this] { m_window.trainer().stop(); });
     add(menu, tr("R&esume the run"), QKeySequence(tr("Ctrl+R")), [this] { m_window.resumeRun(); });
     add(menu, tr("Re&calibrate from the run"), QKeySequence(tr("Ctrl+Shift+M")), [this] { m_window.recalibrate(); });
