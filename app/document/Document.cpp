@@ -261,14 +261,11 @@ contract::Result<Document::Opened> Document::openSession(const QString& path) {
     const auto text = contract::readTextFile(file);
     if (!text)
         return tl::unexpected(text.error());
-    auto choices = parseSession(*text, file);
-    if (!choices)
-        return tl::unexpected(choices.error());
-    auto opened = openChoices(std::move(*choices));
-    if (!opened)
-        return tl::unexpected(opened.error());
-    const auto shown = std::make_shared<const Choices>(std::move(*opened));
-    return Opened{*shown, tr("Open %1").arg(QFileInfo(path).fileName()), true, path, openHistory(*text, file, shown)};
+    auto history = app::openSession(*text, file);
+    if (!history)
+        return tl::unexpected(history.error());
+    return Opened{*history->states[history->current], tr("Open %1").arg(QFileInfo(path).fileName()), true, path,
+                  std::move(*history)};
 }
 
 void Document::open(const QString& graph, const QString& cluster, std::int64_t budgetBytes,

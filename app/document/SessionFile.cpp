@@ -153,12 +153,10 @@ contract::Result<Choices> parseSession(std::string_view text, std::string_view f
     return choices;
 }
 
-History openHistory(std::string_view text, std::string_view file, const ChoicesPointer& current) {
-    const auto json = contract::parseJson(text, file);
-    if (!json)
-        return {};
-    const contract::JsonCursor root(*json, file);
-    checkFormat(root);
+namespace {
+
+/// Empty when the session has none, or none that opens as it did.
+History readHistory(const contract::JsonCursor& root, const ChoicesPointer& current) {
     const auto kept = root.find("history");
     if (!kept)
         return {};
@@ -195,6 +193,25 @@ History openHistory(std::string_view text, std::string_view file, const ChoicesP
         history.states.push_back(std::make_shared<Choices>(std::move(choices)));
     }
     return root.failed() ? History() : history;
+}
+
+} // namespace
+
+contract::Result<History> openSession(std::string_view text, std::string_view file) {
+    const auto json = contract::parseJson(text, file);
+    if (!json)
+        return tl::unexpected(json.error());
+    const contract::JsonCursor root(*json, file);
+    checkFormat(root);
+    Choices choices = readChoices(root);
+    if (root.failed())
+        return root.error();
+    auto opened = openChoices(std::move(choices));
+    if (!opened)
+        return tl::unexpected(opened.error());
+    const auto current = std::make_shared<const Choices>(std::move(*opened));
+    History history = readHistory(root, current);
+    return history.states.empty() ? History{{current}, {}, 0} : history;
 }
 
 contract::Result<Choices> openChoices(Choices choices) {

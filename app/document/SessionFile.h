@@ -15,8 +15,9 @@ std::string formatSession(const History& history);
 inline constexpr std::size_t kMostSteps = 200;
 /// Reads the text; graph and cluster are not opened yet. Errors: BadInput with the JSON path.
 contract::Result<Choices> parseSession(std::string_view text, std::string_view file);
-/// The history of a session, its graphs and clusters open; empty when the text has none, or none that opens as it did.
-History openHistory(std::string_view text, std::string_view file, const ChoicesPointer& current);
+/// Opens a session's graphs and clusters. A history that does not open as it did is left out: what is shown remains.
+/// Errors: BadInput with the JSON path, those of the readers.
+contract::Result<History> openSession(std::string_view text, std::string_view file);
 /// Opens graph and cluster of choices that were read. Errors: those of the readers.
 contract::Result<Choices> openChoices(Choices choices);
 /// The choices that a plan file answers. Errors: BadInput when its graph cannot be found again.

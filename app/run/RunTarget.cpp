@@ -207,6 +207,10 @@ QString stopCommand(const RunTarget& target, std::int64_t pid, bool atOnce) {
                   : QStringLiteral("kill -INT %1").arg(pid);
 }
 
+QString distantRunPath(const QString& runDirectory) {
+    return runDirectory + QStringLiteral("/target.json");
+}
+
 QByteArray formatDistantRun(const DistantRun& run) {
     const RunTarget& target = run.target;
     contract::OrderedJson json = {{"format", kFormat},

@@ -75,6 +75,12 @@ QString followCommand(const RunTarget& target, std::int64_t fromLine);
 /// Asks the run to finish its step and to save, or ends it at once. `pid` is the coordinator's (ssh only).
 QString stopCommand(const RunTarget& target, std::int64_t pid, bool atOnce);
 
+/// ssh's own exit code; every other one is that of the command.
+inline constexpr int kNoConnection = 255;
+
+/// Where a run elsewhere is described, in its folder here.
+QString distantRunPath(const QString& runDirectory);
+
 /// What is kept in the folder of a run elsewhere, so that it can be found again and resumed: where it is, and with
 /// what it was started. Its other settings are those of the run's own folder.
 struct DistantRun {

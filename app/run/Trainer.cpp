@@ -18,9 +18,7 @@ namespace {
 
 constexpr int kBatchMilliseconds = 60;
 constexpr int kTailMilliseconds = 200;
-constexpr int kNoConnection = 255;  // ssh's own exit code
 constexpr qint64 kSlice = 64 << 10; // bytes of telemetry that are read at once: a few milliseconds of parsing
-const QString kDistantFile = QStringLiteral("/target.json");
 
 /// Whether the last lines of a telemetry file say that the run is over.
 bool endsInBye(const QString& path) {
@@ -106,7 +104,7 @@ void Trainer::start(contract::Plan plan, const TrainSettings& settings, const Ru
     m_device = QString::fromStdString(plan.target);
     m_cluster = plan.cluster;
     if (target.isHere()) {
-        QFile::remove(m_runDirectory + kDistantFile); // of an older run in this folder
+        QFile::remove(distantRunPath(m_runDirectory)); // of an older run in this folder
         launch(trainArguments(QStringLiteral("run"), settings, m_device, m_runDirectory, false));
     } else if (keepDistantRun()) {
         startElsewhere(QByteArray::fromStdString(text), false);
@@ -172,18 +170,26 @@ void Trainer::launch(const QStringList& arguments) {
         std::signal(SIGPIPE, SIG_IGN);
         std::signal(SIGHUP, SIG_IGN);
     });
-    connect(m_process, &QProcess::readyReadStandardOutput, this, &Trainer::readSoon);
-    connect(m_process, &QProcess::readyReadStandardError, this, &Trainer::readErrors);
-    connect(m_process, &QProcess::finished, this, &Trainer::processFinished);
-    connect(m_process, &QProcess::errorOccurred, this, [this](QProcess::ProcessError error) {
-        if (error != QProcess::FailedToStart)
-            return;
-        setState(State::Idle);
-        Q_EMIT failed(tr("Cannot start %1: %2").arg(m_program, m_process->errorString()));
-    });
+    listen();
     setState(State::Running);
     Q_EMIT recordChanged();
     m_process->start();
+}
+
+void Trainer::listen() {
+    connect(m_process, &QProcess::readyReadStandardOutput, this, &Trainer::readSoon);
+    connect(m_process, &QProcess::readyReadStandardError, this, &Trainer::readErrors);
+    connect(m_process, &QProcess::finished, this, &Trainer::processFinished);
+    sayUnlessStarted(*m_process);
+}
+
+void Trainer::sayUnlessStarted(QProcess& process) {
+    connect(&process, &QProcess::errorOccurred, this, [this, &process](QProcess::ProcessError error) {
+        if (error != QProcess::FailedToStart)
+            return;
+        setState(State::Idle);
+        Q_EMIT failed(tr("Cannot start %1: %2").arg(process.program(), process.errorString()));
+    });
 }
 
 bool Trainer::readOutput() {
@@ -306,8 +312,8 @@ void Trainer::attach(const QString& runDirectory) {
     if (isActive())
         return;
     std::optional<DistantRun> distant;
-    if (QFileInfo::exists(runDirectory + kDistantFile)) {
-        auto read = readDistantRun(runDirectory + kDistantFile);
+    if (QFileInfo::exists(distantRunPath(runDirectory))) {
+        auto read = readDistantRun(distantRunPath(runDirectory));
         if (!read) {
             Q_EMIT failed(QString::fromStdString(read.error().message));
             return;

@@ -67,6 +67,9 @@ Q_SIGNALS:
 private:
     void setState(State state);
     void launch(const QStringList& arguments);
+    /// Takes what the process says and how it ends.
+    void listen();
+    void sayUnlessStarted(QProcess& process);
     void changeSoon();
     /// A slice of it; false when there is nothing.
     bool readOutput();

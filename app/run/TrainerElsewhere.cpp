@@ -10,14 +10,13 @@ namespace shardscope::app {
 
 namespace {
 
-constexpr int kNoConnection = 255; // ssh's own exit code
 constexpr int kMostAttempts = 5;
 const QString kQueueLine = QStringLiteral("queue: ");
 
 } // namespace
 
 bool Trainer::keepDistantRun() {
-    const QString path = m_runDirectory + QStringLiteral("/target.json");
+    const QString path = distantRunPath(m_runDirectory);
     const auto written = contract::writeFileAtomically(path.toStdString(), formatDistantRun(m_distant).toStdString());
     if (!written)
         Q_EMIT failed(QString::fromStdString(written.error().message));
@@ -40,15 +39,7 @@ void Trainer::runThere(const QString& command, const QByteArray& input) {
     if (m_process)
         m_process->deleteLater(); // perhaps this is called from its own signal
     m_process = new QProcess(this);
-    connect(m_process, &QProcess::readyReadStandardOutput, this, &Trainer::readSoon);
-    connect(m_process, &QProcess::readyReadStandardError, this, &Trainer::readErrors);
-    connect(m_process, &QProcess::finished, this, &Trainer::processFinished);
-    connect(m_process, &QProcess::errorOccurred, this, [this, program = call.program](QProcess::ProcessError error) {
-        if (error != QProcess::FailedToStart)
-            return;
-        setState(State::Idle);
-        Q_EMIT failed(tr("Cannot start %1: %2").arg(program, m_process->errorString()));
-    });
+    listen();
     m_process->start(call.program, call.arguments);
     m_process->write(input);
     m_process->closeWriteChannel();
@@ -86,14 +77,7 @@ void Trainer::submit(const QByteArray& plan, bool resume) {
         setState(State::Ended);
         Q_EMIT recordChanged();
     });
-    connect(submitting, &QProcess::errorOccurred, this,
-            [this, submitting, program = call.program](QProcess::ProcessError error) {
-                if (error != QProcess::FailedToStart)
-                    return;
-                setState(State::Idle);
-                Q_EMIT failed(tr("Cannot start %1: %2").arg(program, submitting->errorString()));
-                submitting->deleteLater();
-            });
+    sayUnlessStarted(*submitting);
     submitting->start(call.program, call.arguments);
     submitting->write(plan);
     submitting->closeWriteChannel();

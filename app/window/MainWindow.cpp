@@ -402,7 +402,7 @@ void MainWindow::dropEvent(QDropEvent* event) {
             continue;
         m_openingPath = url.toLocalFile();
         if (QFileInfo::exists(m_openingPath + QStringLiteral("/run.ndjson")) ||
-            QFileInfo::exists(m_openingPath + QStringLiteral("/target.json"))) {
+            QFileInfo::exists(distantRunPath(m_openingPath))) {
             m_trainer.attach(m_openingPath);
             showMode(1);
         } else {

@@ -32,6 +32,12 @@ contract::Event stepEvent(int step) {
 
 class ReviewTest : public test::WindowFixture {
     Q_OBJECT
+private:
+    bool openDemo() {
+        document().open("demo-small", "local", 0, 4);
+        return QTest::qWaitFor([this] { return document().isOpen(); }, 20000) && settle();
+    }
+
 private Q_SLOTS:
     void initTestCase() {
         prepare();
@@ -81,9 +87,7 @@ private Q_SLOTS:
         if (!QFile::exists(program))
             QSKIP("shardscope-train is not built");
         renew();
-        document().open("demo-small", "local", 0, 4);
-        QTRY_VERIFY_WITH_TIMEOUT(document().isOpen(), 20000);
-        QVERIFY(settle());
+        QVERIFY(openDemo());
         m_window->trainer().setProgram(program);
         command("Run a test step");
         QTRY_VERIFY_WITH_TIMEOUT(m_window->trainer().state() == Trainer::State::Ended, 120000);
@@ -97,9 +101,7 @@ private Q_SLOTS:
         if (!QFile::exists(program))
             QSKIP("shardscope-train is not built");
         renew();
-        document().open("demo-small", "local", 0, 4);
-        QTRY_VERIFY_WITH_TIMEOUT(document().isOpen(), 20000);
-        QVERIFY(settle());
+        QVERIFY(openDemo());
         const planner::PlanResultPointer trained = document().answer()->plan;
         m_window->trainer().setProgram(program);
         TrainSettings chosen = settings("builtin:addition", "traced");

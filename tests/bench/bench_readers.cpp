@@ -58,18 +58,6 @@ Run inspect(const std::string& graph) {
     return best;
 }
 
-std::string tenThousandNodes() {
-    using namespace test::onnx_text;
-    std::string graph = input("x0", {1, 64, 32});
-    for (int i = 0; i < 5000; ++i) {
-        const std::string n = std::to_string(i);
-        graph += tensor("layers." + n + ".fc.weight", {32, 32}, std::string(4096, '\1')) +
-                 node("MatMul", {"x" + n, "layers." + n + ".fc.weight"}, {"y" + n}, "/layers." + n + "/fc/MatMul") +
-                 node("Relu", {"y" + n}, {"x" + std::to_string(i + 1)}, "/layers." + n + "/act/Relu");
-    }
-    return model(graph + output("x5000"));
-}
-
 } // namespace
 
 int main() {
@@ -93,7 +81,7 @@ int main() {
     fmt::print("worst: {} in {:.1f} ms\n\n", slowest, worst.milliseconds);
     const std::string path =
         (std::filesystem::temp_directory_path() / fmt::format("shardscope-bench-{}.onnx", ::getpid())).string();
-    std::ofstream(path, std::ios::binary) << tenThousandNodes();
+    std::ofstream(path, std::ios::binary) << test::onnx_text::tenThousandNodes();
     show("10,000 nodes of ONNX", inspect(path));
     std::filesystem::remove(path);
     return failed ? 1 : 0;

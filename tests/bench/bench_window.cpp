@@ -183,17 +183,9 @@ void dragging(const char* graph, const char* cluster) {
 }
 
 void tenThousandNodes(const QString& folder) {
-    using namespace test::onnx_text;
-    std::string graph = input("x0", {1, 64, 32});
-    for (int i = 0; i < 5000; ++i) {
-        const std::string n = std::to_string(i);
-        graph += tensor("layers." + n + ".fc.weight", {32, 32}, std::string(4096, '\1')) +
-                 node("MatMul", {"x" + n, "layers." + n + ".fc.weight"}, {"y" + n}, "/layers." + n + "/fc/MatMul") +
-                 node("Relu", {"y" + n}, {"x" + std::to_string(i + 1)}, "/layers." + n + "/act/Relu");
-    }
     const QString path = folder + "/large.onnx";
     QFile file(path);
-    const std::string bytes = model(graph + output("x5000"));
+    const std::string bytes = test::onnx_text::tenThousandNodes();
     if (!file.open(QIODevice::WriteOnly) || file.write(bytes.data(), static_cast<qint64>(bytes.size())) < 0)
         return;
     file.close();

@@ -72,4 +72,16 @@ inline std::string linear() {
                  tensor("fc.weight", {4, 8}, std::string(128, '\1')) + input("x", {1, 3, 4}) + output("y"));
 }
 
+/// 5,000 layers of a product and a Relu: 10,000 nodes, 20 MB.
+inline std::string tenThousandNodes() {
+    std::string graph = input("x0", {1, 64, 32});
+    for (int i = 0; i < 5000; ++i) {
+        const std::string n = std::to_string(i);
+        graph += tensor("layers." + n + ".fc.weight", {32, 32}, std::string(4096, '\1')) +
+                 node("MatMul", {"x" + n, "layers." + n + ".fc.weight"}, {"y" + n}, "/layers." + n + "/fc/MatMul") +
+                 node("Relu", {"y" + n}, {"x" + std::to_string(i + 1)}, "/layers." + n + "/act/Relu");
+    }
+    return model(graph + output("x5000"));
+}
+
 } // namespace shardscope::test::onnx_text
