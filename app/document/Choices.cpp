@@ -29,6 +29,7 @@ contract::Result<planner::PlanRequest> Choices::request() const {
         request.slices.push_back(slices);
     request.lossChunks = lossChunks;
     request.prefetchDepth = prefetchDepth;
+    request.granularity = granularity;
     request.allowReplicate = allowReplicate;
     request.allowKeep = allowKeep;
     request.allowShard = allowShard;
@@ -48,8 +49,9 @@ bool Choices::asksTheSame(const Choices& o) const {
     return graph == o.graph && cluster == o.cluster && sequence == o.sequence && precision == o.precision &&
            microBatch == o.microBatch && accumulate == o.accumulate && globalBatch == o.globalBatch &&
            recompute == o.recompute && attention == o.attention && slicesUpTo == o.slicesUpTo &&
-           lossChunks == o.lossChunks && prefetchDepth == o.prefetchDepth && allowReplicate == o.allowReplicate &&
-           allowKeep == o.allowKeep && allowShard == o.allowShard && pins == o.pins && recomputePins == o.recomputePins;
+           lossChunks == o.lossChunks && prefetchDepth == o.prefetchDepth && granularity == o.granularity &&
+           allowReplicate == o.allowReplicate && allowKeep == o.allowKeep && allowShard == o.allowShard &&
+           pins == o.pins && recomputePins == o.recomputePins;
 }
 
 } // namespace shardscope::app

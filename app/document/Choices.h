@@ -30,6 +30,7 @@ struct Choices {
     std::int32_t slicesUpTo = 16;
     std::int64_t lossChunks = 1;
     std::int32_t prefetchDepth = 1;
+    planner::Granularity granularity = planner::Granularity::Operator;
     bool allowReplicate = true;
     bool allowKeep = true;
     bool allowShard = true;
@@ -53,6 +54,14 @@ struct Choices {
     bool asksTheSame(const Choices& other) const;
 };
 using ChoicesPointer = std::shared_ptr<const Choices>;
+
+/// A plan kept to look at beside others, as a session remembers it: what answers it again.
+struct KeptPlan {
+    std::string name;
+    ChoicesPointer choices;
+    double measuredSeconds = 0;     ///< of a step, measured elsewhere; 0: not said
+    std::int64_t measuredBytes = 0; ///< peak of a device, measured elsewhere; 0: not said
+};
 
 /// The undo history: states between which steps lead.
 struct History {

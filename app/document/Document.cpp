@@ -64,6 +64,12 @@ Document::Document(QObject* parent)
         m_comparison = comparison;
         Q_EMIT comparisonChanged();
     });
+    connect(m_planning, &Planning::keptAnswered, this, [this](const AnswerPointer& answer) {
+        for (SavedPlan& saved : m_saved)
+            if (saved.choices == answer->choices)
+                saved.answer = answer;
+        Q_EMIT savedPlansChanged();
+    });
     connect(m_planning, &Planning::remedied, this, [this](const RemediesPointer& remedies) {
         m_remedies = remedies;
         Q_EMIT remediesChanged();
@@ -129,7 +135,7 @@ void Document::openLater(const std::function<contract::Result<Opened>(const Choi
                 const bool hasHistory = !found.history.states.empty();
                 replaceChoices(hasHistory ? found.history.states[found.history.current]
                                           : std::make_shared<const Choices>(std::move(found.choices)),
-                               found.sessionPath, found.history);
+                               found.sessionPath, found.history, found.kept);
                 return;
             }
             m_undo.push(new ChoicesCommand(*this, m_choices, std::make_shared<Choices>(std::move(found.choices)),
@@ -140,12 +146,18 @@ void Document::openLater(const std::function<contract::Result<Opened>(const Choi
     });
 }
 
-void Document::replaceChoices(ChoicesPointer choices, const QString& sessionPath, const History& history) {
+void Document::replaceChoices(ChoicesPointer choices, const QString& sessionPath, const History& history,
+                              const std::vector<KeptPlan>& kept) {
     m_sessionPath = sessionPath;
     m_selection.clear();
     m_answer = nullptr;
     m_comparison = nullptr;
     m_remedies = nullptr;
+    m_saved.clear();
+    for (const KeptPlan& plan : kept)
+        m_saved.push_back(
+            {QString::fromStdString(plan.name), plan.choices, nullptr, plan.measuredSeconds, plan.measuredBytes});
+    m_planning->answerKept(kept);
     apply(choices);
     m_undo.clear();
     m_isRestoring = true;
@@ -156,6 +168,7 @@ void Document::replaceChoices(ChoicesPointer choices, const QString& sessionPath
     m_undo.setClean();
     m_isRestoring = false;
     Q_EMIT selectionChanged();
+    Q_EMIT savedPlansChanged();
     Q_EMIT opened();
 }
 
@@ -172,6 +185,13 @@ History Document::history() const {
         history.states.push_back(m_choices);
     history.current = static_cast<std::size_t>(m_undo.index());
     return history;
+}
+
+std::vector<KeptPlan> Document::keptPlans() const {
+    std::vector<KeptPlan> kept;
+    for (const SavedPlan& saved : m_saved)
+        kept.push_back({saved.name.toStdString(), saved.choices, saved.measuredSeconds, saved.measuredBytes});
+    return kept;
 }
 
 namespace {
@@ -261,11 +281,13 @@ contract::Result<Document::Opened> Document::openSession(const QString& path) {
     const auto text = contract::readTextFile(file);
     if (!text)
         return tl::unexpected(text.error());
-    auto history = app::openSession(*text, file);
-    if (!history)
-        return tl::unexpected(history.error());
-    return Opened{*history->states[history->current], tr("Open %1").arg(QFileInfo(path).fileName()), true, path,
-                  std::move(*history)};
+    auto session = app::openSession(*text, file);
+    if (!session)
+        return tl::unexpected(session.error());
+    History& history = session->history;
+    return Opened{
+        *history.states[history.current], tr("Open %1").arg(QFileInfo(path).fileName()), true, path, std::move(history),
+        std::move(session->kept)};
 }
 
 void Document::open(const QString& graph, const QString& cluster, std::int64_t budgetBytes,
@@ -294,7 +316,7 @@ void Document::replanForThisMachine() {
 }
 
 bool Document::saveSession(const QString& path) {
-    const auto written = contract::writeFileAtomically(path.toStdString(), formatSession(history()));
+    const auto written = contract::writeFileAtomically(path.toStdString(), formatSession(history(), keptPlans()));
     if (!written) {
         Q_EMIT openFailed(QString::fromStdString(written.error().message));
         return false;
@@ -390,6 +412,7 @@ void Document::applyRemedy(int index) {
             request.slices.empty() ? 1 : *std::max_element(request.slices.begin(), request.slices.end());
         choices.lossChunks = request.lossChunks;
         choices.prefetchDepth = request.prefetchDepth;
+        choices.granularity = request.granularity;
         choices.allowReplicate = request.allowReplicate;
         choices.allowKeep = request.allowKeep;
         choices.allowShard = request.allowShard;
@@ -401,8 +424,15 @@ void Document::applyRemedy(int index) {
 void Document::savePlan() {
     if (!m_answer || !m_answer->plan || !m_answer->plan->feasible)
         return;
-    m_saved.push_back({tr("plan %1").arg(QChar('A' + m_savedCount % 26)), m_answer});
-    ++m_savedCount;
+    // The first letter that is free.
+    QString name;
+    for (int i = 0; name.isEmpty(); ++i) {
+        const QString letter = i < 26 ? QString(QChar('A' + i)) : QString::number(i - 24);
+        name = tr("plan %1").arg(letter);
+        if (std::any_of(m_saved.begin(), m_saved.end(), [&](const SavedPlan& saved) { return saved.name == name; }))
+            name.clear();
+    }
+    m_saved.push_back({name, m_answer->choices, m_answer, 0, 0});
     Q_EMIT savedPlansChanged();
 }
 
@@ -410,6 +440,15 @@ void Document::removeSavedPlan(int index) {
     if (index < 0 || index >= static_cast<int>(m_saved.size()))
         return;
     m_saved.erase(m_saved.begin() + index);
+    Q_EMIT savedPlansChanged();
+}
+
+void Document::setMeasured(int savedIndex, double stepSeconds, std::int64_t peakBytes) {
+    if (savedIndex < 0 || savedIndex >= static_cast<int>(m_saved.size()))
+        return;
+    SavedPlan& saved = m_saved[static_cast<std::size_t>(savedIndex)];
+    saved.measuredSeconds = stepSeconds;
+    saved.measuredBytes = peakBytes;
     Q_EMIT savedPlansChanged();
 }
 

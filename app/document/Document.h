@@ -17,7 +17,10 @@ class Planning;
 /// A plan that was saved to look at beside others.
 struct SavedPlan {
     QString name;
-    AnswerPointer answer;
+    ChoicesPointer choices;
+    AnswerPointer answer;           ///< null until a session's plan is found again
+    double measuredSeconds = 0;     ///< of a step, measured elsewhere; 0: not said
+    std::int64_t measuredBytes = 0; ///< peak of a device, measured elsewhere; 0: not said
 };
 
 /// What is open: the choices with their undo history, the newest answer and what is selected.
@@ -60,9 +63,12 @@ public:
     /// Plans for this machine's cores, with a batch that such cores train in moments.
     void replanForThisMachine();
     /// `history`, if not empty, is what can be undone and redone then; its current state is that of the choices.
-    void replaceChoices(ChoicesPointer choices, const QString& sessionPath, const History& history = {});
+    void replaceChoices(ChoicesPointer choices, const QString& sessionPath, const History& history = {},
+                        const std::vector<KeptPlan>& kept = {});
     /// What can be undone and redone.
     History history() const;
+    /// The saved plans as a session remembers them.
+    std::vector<KeptPlan> keptPlans() const;
     /// Errors are openFailed().
     bool saveSession(const QString& path);
     void close();
@@ -80,6 +86,8 @@ public:
     void applyRemedy(int index);
     void savePlan();
     void removeSavedPlan(int index);
+    /// What a run elsewhere took; 0: not said.
+    void setMeasured(int savedIndex, double stepSeconds, std::int64_t peakBytes);
 
 Q_SIGNALS:
     void choicesChanged();
@@ -102,6 +110,7 @@ private:
         bool isFresh = true; ///< replaces everything instead of being a step
         QString sessionPath{};
         History history{}; ///< of a session
+        std::vector<KeptPlan> kept{};
     };
     static contract::Result<Opened> openSession(const QString& path);
     void openLater(const std::function<contract::Result<Opened>(const Choices&)>& opener);
@@ -117,7 +126,6 @@ private:
     std::vector<SavedPlan> m_saved;
     QString m_sessionPath;
     int m_lastMergeKey = 0;
-    int m_savedCount = 0;
     bool m_dragging = false;
     bool m_isRestoring = false;
     LatestWins m_opener;

@@ -63,6 +63,8 @@ QString equivalentCommand(const Choices& choices) {
     }
     if (choices.lossChunks != 1)
         add("--loss-chunks", QString::number(choices.lossChunks));
+    if (choices.granularity == planner::Granularity::Block)
+        add("--granularity", QStringLiteral("block"));
     for (const planner::Pin& pin : choices.pins)
         add("--pin", QString::fromStdString(pin.pattern + '=' + contract::formatPlacement(pin.placement)));
     for (const planner::RecomputePin& pin : choices.recomputePins)

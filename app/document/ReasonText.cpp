@@ -51,9 +51,10 @@ QString reasonText(const planner::PlannedOperator& planned, const std::vector<pl
     bool isFirst = true;
     bool flips = false;
     for (const planner::Reason& reason : reasons) {
-        sentences << (isFirst
-                          ? translate("%1: %2.").arg(capitalised(placementWord(planned.placement)), tradeText(reason))
-                          : capitalised(tradeText(reason)) + '.');
+        const QString placed = reason.wholeBlock ? translate("Its block %1") : QStringLiteral("%1");
+        sentences << (isFirst ? translate("%1: %2.").arg(capitalised(placed.arg(placementWord(planned.placement))),
+                                                         tradeText(reason))
+                              : capitalised(tradeText(reason)) + '.');
         isFirst = false;
     }
     for (const planner::Reason& reason : reasons) {

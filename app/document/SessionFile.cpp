@@ -34,6 +34,7 @@ contract::OrderedJson jsonOf(const Choices& choices) {
     training["slices_up_to"] = choices.slicesUpTo;
     training["loss_chunks"] = choices.lossChunks;
     training["prefetch_depth"] = choices.prefetchDepth;
+    training["granularity"] = choices.granularity == planner::Granularity::Block ? "block" : "operator";
     training["replicate"] = choices.allowReplicate;
     training["keep"] = choices.allowKeep;
     training["shard"] = choices.allowShard;
@@ -76,11 +77,14 @@ Choices readChoices(const contract::JsonCursor& root) {
              {contract::attentionKernelName(contract::AttentionKernel::Materialised),
               contract::AttentionKernel::Materialised}});
     choices.slicesUpTo = static_cast<std::int32_t>(training.at("slices_up_to").integer(1, 1024));
-    // Sessions written before these two were chosen in the window lack them.
+    // Sessions written before these were chosen in the window lack them.
     if (const auto chunks = training.find("loss_chunks"))
         choices.lossChunks = chunks->integer(1, 1 << 20);
     if (const auto depth = training.find("prefetch_depth"))
         choices.prefetchDepth = static_cast<std::int32_t>(depth->integer(0, 1024));
+    if (const auto granularity = training.find("granularity"))
+        choices.granularity = granularity->choice<planner::Granularity>(
+            {{"operator", planner::Granularity::Operator}, {"block", planner::Granularity::Block}});
     choices.allowReplicate = training.at("replicate").boolean();
     choices.allowKeep = training.at("keep").boolean();
     choices.allowShard = training.at("shard").boolean();
@@ -125,19 +129,28 @@ std::string formatSession(const Choices& choices) {
     return sessionOf(choices).dump(2) + '\n';
 }
 
-std::string formatSession(const History& history) {
+std::string formatSession(const History& history, const std::vector<KeptPlan>& kept) {
     contract::OrderedJson json = sessionOf(*history.states[history.current]);
+    for (const KeptPlan& plan : kept) {
+        contract::OrderedJson entry{{"name", plan.name}};
+        if (plan.measuredSeconds > 0)
+            entry["measured_step_seconds"] = plan.measuredSeconds;
+        if (plan.measuredBytes > 0)
+            entry["measured_peak_bytes"] = plan.measuredBytes;
+        entry["choices"] = jsonOf(*plan.choices);
+        json["kept_plans"].push_back(std::move(entry));
+    }
     // The steps nearest to what is shown, as many back as forth where there are too many.
     const std::size_t first = history.current > kMostSteps / 2 ? history.current - kMostSteps / 2 : 0;
     const std::size_t last = std::min(history.steps.size(), first + kMostSteps);
     if (last == first)
         return json.dump(2) + '\n';
-    contract::OrderedJson& kept = json["history"];
-    kept["current"] = history.current - first;
+    contract::OrderedJson& steps = json["history"];
+    steps["current"] = history.current - first;
     for (std::size_t i = first; i < last; ++i)
-        kept["steps"].push_back(history.steps[i]);
+        steps["steps"].push_back(history.steps[i]);
     for (std::size_t i = first; i <= last; ++i)
-        kept["states"].push_back(jsonOf(*history.states[i]));
+        steps["states"].push_back(jsonOf(*history.states[i]));
     return json.dump(2) + '\n';
 }
 
@@ -155,8 +168,36 @@ contract::Result<Choices> parseSession(std::string_view text, std::string_view f
 
 namespace {
 
+/// Opens what a session holds besides what it shows; most of it shares graph and cluster with something before.
+class StateOpener {
+public:
+    explicit StateOpener(ChoicesPointer shown) : m_opened{std::move(shown)} {}
+
+    /// Null when graph or cluster do not open any more.
+    ChoicesPointer open(Choices choices) {
+        const auto isSame = [&](const ChoicesPointer& other) {
+            return other->graphArgument == choices.graphArgument && other->clusterArgument == choices.clusterArgument &&
+                   other->devices == choices.devices && other->extraReserveBytes == choices.extraReserveBytes &&
+                   other->deviceBytes == choices.deviceBytes;
+        };
+        if (const auto same = std::find_if(m_opened.begin(), m_opened.end(), isSame); same != m_opened.end()) {
+            choices.graph = (*same)->graph;
+            choices.cluster = (*same)->cluster;
+            return std::make_shared<const Choices>(std::move(choices));
+        }
+        auto found = openChoices(std::move(choices));
+        if (!found)
+            return nullptr;
+        m_opened.push_back(std::make_shared<const Choices>(std::move(*found)));
+        return m_opened.back();
+    }
+
+private:
+    std::vector<ChoicesPointer> m_opened; ///< no two alike in graph and cluster
+};
+
 /// Empty when the session has none, or none that opens as it did.
-History readHistory(const contract::JsonCursor& root, const ChoicesPointer& current) {
+History readHistory(const contract::JsonCursor& root, const ChoicesPointer& current, StateOpener& opener) {
     const auto kept = root.find("history");
     if (!kept)
         return {};
@@ -169,35 +210,44 @@ History readHistory(const contract::JsonCursor& root, const ChoicesPointer& curr
     for (std::size_t i = 0; i < steps; ++i)
         history.steps.push_back(kept->at("steps").element(i).text());
     for (std::size_t i = 0; i < states && !root.failed(); ++i) {
-        if (i == history.current) {
-            history.states.push_back(current);
-            continue;
-        }
-        Choices choices = readChoices(kept->at("states").element(i));
-        // Most states share graph and cluster with one before.
-        const auto isOpen = [&](const ChoicesPointer& other) {
-            return other->graphArgument == choices.graphArgument && other->clusterArgument == choices.clusterArgument &&
-                   other->devices == choices.devices && other->extraReserveBytes == choices.extraReserveBytes &&
-                   other->deviceBytes == choices.deviceBytes;
-        };
-        std::vector<ChoicesPointer> opened = history.states;
-        opened.push_back(current);
-        if (const auto same = std::find_if(opened.begin(), opened.end(), isOpen); same != opened.end()) {
-            choices.graph = (*same)->graph;
-            choices.cluster = (*same)->cluster;
-        } else if (auto found = openChoices(choices)) {
-            choices = std::move(*found);
-        } else {
+        ChoicesPointer state = i == history.current ? current : opener.open(readChoices(kept->at("states").element(i)));
+        if (!state)
             return {};
-        }
-        history.states.push_back(std::make_shared<Choices>(std::move(choices)));
+        history.states.push_back(std::move(state));
     }
     return root.failed() ? History() : history;
 }
 
+constexpr std::size_t kMostKept = 100;
+
+/// Those that can be opened.
+std::vector<KeptPlan> readKept(const contract::JsonCursor& root, StateOpener& opener) {
+    const auto list = root.find("kept_plans");
+    if (!list || root.failed())
+        return {};
+    std::vector<KeptPlan> kept;
+    const std::size_t count = list->arraySize(kMostKept);
+    for (std::size_t i = 0; i < count && !root.failed(); ++i) {
+        const auto entry = list->element(i);
+        KeptPlan plan;
+        plan.name = entry.at("name").text();
+        if (const auto seconds = entry.find("measured_step_seconds"))
+            plan.measuredSeconds = seconds->number(0, 1e6);
+        if (const auto bytes = entry.find("measured_peak_bytes"))
+            plan.measuredBytes = bytes->integer(0, std::int64_t{1} << 50);
+        Choices choices = readChoices(entry.at("choices"));
+        if (root.failed())
+            return {};
+        plan.choices = opener.open(std::move(choices));
+        if (plan.choices)
+            kept.push_back(std::move(plan));
+    }
+    return root.failed() ? std::vector<KeptPlan>() : kept;
+}
+
 } // namespace
 
-contract::Result<History> openSession(std::string_view text, std::string_view file) {
+contract::Result<Session> openSession(std::string_view text, std::string_view file) {
     const auto json = contract::parseJson(text, file);
     if (!json)
         return tl::unexpected(json.error());
@@ -210,8 +260,14 @@ contract::Result<History> openSession(std::string_view text, std::string_view fi
     if (!opened)
         return tl::unexpected(opened.error());
     const auto current = std::make_shared<const Choices>(std::move(*opened));
-    History history = readHistory(root, current);
-    return history.states.empty() ? History{{current}, {}, 0} : history;
+    StateOpener opener(current);
+    std::vector<KeptPlan> kept = readKept(root, opener);
+    // A cursor that failed says nothing more: the history is read with another one.
+    const contract::JsonCursor again(*json, file);
+    History history = readHistory(again, current, opener);
+    if (history.states.empty())
+        history = {{current}, {}, 0};
+    return Session{std::move(history), std::move(kept)};
 }
 
 contract::Result<Choices> openChoices(Choices choices) {

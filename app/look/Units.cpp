@@ -4,6 +4,7 @@
 #include "runtime/contract/Bytes.h"
 
 #include <QCoreApplication>
+#include <QRegularExpression>
 
 #include <array>
 #include <cmath>
@@ -217,6 +218,20 @@ std::optional<std::int64_t> readBytes(const QString& text) {
     if (!bytes || *bytes <= 0)
         return std::nullopt;
     return *bytes;
+}
+
+std::optional<double> readSeconds(const QString& text) {
+    static const QRegularExpression form(QStringLiteral("^\\s*([0-9.eE+-]+)\\s*(s|ms|us|µs)?\\s*$"));
+    const QRegularExpressionMatch match = form.match(text);
+    bool isNumber = false;
+    const double number = match.captured(1).toDouble(&isNumber);
+    if (!isNumber || !(number > 0))
+        return std::nullopt;
+    const QString unit = match.captured(2);
+    const double scale = unit == QLatin1String("ms") ? 1e-3 : unit.isEmpty() || unit == u"s" ? 1 : 1e-6;
+    const double seconds = number * scale;
+    constexpr double kLongest = 1e6;
+    return seconds <= kLongest ? std::optional(seconds) : std::nullopt;
 }
 
 } // namespace shardscope::app

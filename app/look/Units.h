@@ -65,5 +65,7 @@ QString placementWord(const contract::Placement& placement);
 
 /// Reads "16", "16 GiB", "500MiB", "24GB"; a bare number is GiB.
 std::optional<std::int64_t> readBytes(const QString& text);
+/// Reads "1.25", "1.25 s", "312 ms", "80us"; a bare number is seconds.
+std::optional<double> readSeconds(const QString& text);
 
 } // namespace shardscope::app

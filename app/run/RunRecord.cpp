@@ -24,7 +24,61 @@ QString translate(const char* text) {
     return QCoreApplication::translate("RunRecord", text);
 }
 
+QString powerText(double watts) {
+    return watts < 999.5 ? translate("%1 W").arg(watts, 0, 'f', 0) : translate("%1 kW").arg(watts / 1000, 0, 'f', 1);
+}
+QString temperatureText(double celsius) {
+    return translate("%1 °C").arg(celsius, 0, 'f', 0);
+}
+
 } // namespace
+
+QString RunWorker::statusText() const {
+    QStringList parts;
+    if (status.utilization)
+        parts << translate("%1 busy").arg(percentText(*status.utilization, 0));
+    if (status.powerWatts)
+        parts << powerText(*status.powerWatts);
+    if (status.temperatureCelsius)
+        parts << temperatureText(*status.temperatureCelsius);
+    if (status.memoryUsed)
+        parts << translate("%1 in use").arg(bytesText(*status.memoryUsed));
+    if (status.pcieReceived && status.pcieSent)
+        parts << translate("PCIe %1 in, %2 out")
+                     .arg(bandwidthText(*status.pcieReceived), bandwidthText(*status.pcieSent));
+    if (status.nvlinkReceived && status.nvlinkSent)
+        parts << translate("NVLink %1 in, %2 out")
+                     .arg(bandwidthText(*status.nvlinkReceived), bandwidthText(*status.nvlinkSent));
+    return parts.join(QStringLiteral(", "));
+}
+
+QString RunRecord::devicesText() const {
+    double busy = 0, watts = 0, hottest = 0;
+    int busyCount = 0, wattsCount = 0, hottestCount = 0;
+    for (const RunWorker& who : m_workers) {
+        if (who.status.utilization) {
+            busy += *who.status.utilization;
+            ++busyCount;
+        }
+        if (who.status.powerWatts) {
+            watts += *who.status.powerWatts;
+            ++wattsCount;
+        }
+        if (who.status.temperatureCelsius) {
+            hottest =
+                hottestCount > 0 ? std::max(hottest, *who.status.temperatureCelsius) : *who.status.temperatureCelsius;
+            ++hottestCount;
+        }
+    }
+    QStringList parts;
+    if (busyCount > 0)
+        parts << translate("%1 busy").arg(percentText(busy / busyCount, 0));
+    if (wattsCount > 0)
+        parts << powerText(watts);
+    if (hottestCount > 0)
+        parts << temperatureText(hottest);
+    return parts.join(QStringLiteral(" · "));
+}
 
 QList<QByteArray> LineSplitter::take(const QByteArray& bytes) {
     m_rest += bytes;
@@ -77,7 +131,7 @@ RunWorker& RunRecord::worker(std::int32_t rank) {
                          [](const RunWorker& worker, std::int32_t value) { return worker.rank < value; });
     if (place != m_workers.end() && place->rank == rank)
         return *place;
-    return *m_workers.insert(place, RunWorker{rank, 0, {}, translate("starting"), std::nullopt});
+    return *m_workers.insert(place, RunWorker{rank, 0, {}, translate("starting"), std::nullopt, {}});
 }
 
 void RunRecord::takeEvent(const contract::Event& event) {
@@ -97,6 +151,8 @@ void RunRecord::takeEvent(const contract::Event& event) {
             who.state = translate("ready");
         } else if constexpr (std::is_same_v<Body, contract::MemoryEvent>) {
             worker(header.rank).memory = body;
+        } else if constexpr (std::is_same_v<Body, contract::DeviceEvent>) {
+            worker(header.rank).status = body;
         } else if constexpr (std::is_same_v<Body, contract::OperatorEvent>) {
             if (header.rank == 0)
                 m_coming.push_back(body);

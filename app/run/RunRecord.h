@@ -29,6 +29,9 @@ struct RunWorker {
     QString device;
     QString state;
     std::optional<contract::MemoryEvent> memory;
+    contract::DeviceEvent status; ///< the newest; empty for CPU workers
+    /// "97 % busy, 412 W, 61 °C, 43.1 GiB in use, PCIe 1.2 GB/s in and 0.8 out"; empty without a status.
+    QString statusText() const;
 };
 
 struct RunLogLine {
@@ -77,6 +80,8 @@ public:
     std::optional<double> memorySurplus() const;
     /// "Step 120 of 500 · 41 s left · 8,214 tokens/s · memory 3.1 % over prediction"
     QString headline() const;
+    /// "97 % busy · 2.9 kW · 61 °C": the mean, the sum and the hottest of the devices that tell; else empty.
+    QString devicesText() const;
     /// "Rank 2 ran out of memory in the optimizer step of step 1"; empty when nothing failed.
     QString failureText() const;
 

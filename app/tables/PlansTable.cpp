@@ -11,6 +11,15 @@
 
 namespace shardscope::app {
 
+namespace {
+
+/// "312 ms, +4.0 %": against the prediction.
+QString besidePrediction(const QString& text, double measured, double predicted) {
+    return predicted > 0 ? PlansTable::tr("%1, %2").arg(text, signedPercentText(measured / predicted - 1)) : text;
+}
+
+} // namespace
+
 void PlansTable::setDocument(const Document& document) {
     beginResetModel();
     m_rows.clear();
@@ -29,7 +38,9 @@ void PlansTable::setDocument(const Document& document) {
                        0,
                        -1,
                        {},
-                       plan};
+                       plan,
+                       0,
+                       0};
         };
         if (answer->plan->feasible)
             m_rows.push_back(rowOf(tr("this plan"), answer->plan));
@@ -43,21 +54,28 @@ void PlansTable::setDocument(const Document& document) {
                               answer->plan->smallestFeasibleBytes,
                               -1,
                               {},
-                              nullptr});
+                              nullptr,
+                              0,
+                              0});
         for (std::size_t i = 0; i < document.savedPlans().size(); ++i) {
-            m_rows.push_back(rowOf(document.savedPlans()[i].name, document.savedPlans()[i].answer->plan));
+            const SavedPlan& saved = document.savedPlans()[i];
+            if (!saved.answer)
+                continue;
+            m_rows.push_back(rowOf(saved.name, saved.answer->plan));
             m_rows.back().saved = static_cast<int>(i);
+            m_rows.back().measuredSeconds = saved.measuredSeconds;
+            m_rows.back().measuredBytes = saved.measuredBytes;
         }
         // Policies compared under another budget or for another graph would stand here as if they were of this one.
         if (const auto comparison = document.comparison(); comparison && comparison->generation == answer->generation)
             for (const planner::Baseline& baseline : comparison->baselines)
-                m_rows.push_back({QString::fromStdString(baseline.name),
-                                  baseline.feasible ? QString() : tr("does not fit"),
-                                  baseline.feasible ? baseline.peakBytes : 0,
-                                  baseline.feasible ? baseline.samplesPerSecond * units : 0,
-                                  baseline.feasible ? baseline.stepSeconds : 0,
-                                  baseline.feasible ? baseline.microBatch : 0, baseline.smallestFeasibleBytes, -1,
-                                  QString::fromStdString(baseline.what), baseline.feasible ? baseline.plan : nullptr});
+                m_rows.push_back(
+                    {QString::fromStdString(baseline.name), baseline.feasible ? QString() : tr("does not fit"),
+                     baseline.feasible ? baseline.peakBytes : 0,
+                     baseline.feasible ? baseline.samplesPerSecond * units : 0,
+                     baseline.feasible ? baseline.stepSeconds : 0, baseline.feasible ? baseline.microBatch : 0,
+                     baseline.smallestFeasibleBytes, -1, QString::fromStdString(baseline.what),
+                     baseline.feasible ? baseline.plan : nullptr, 0, 0});
     }
     endResetModel();
 }
@@ -88,8 +106,12 @@ QVariant PlansTable::data(const QModelIndex& index, int role) const {
         font.setBold(true);
         return font;
     }
+    const bool isMeasured = index.column() == MeasuredStep || index.column() == MeasuredPeak;
     if (role == Qt::ToolTipRole)
-        return row.what;
+        return isMeasured && row.saved >= 0 ? tr("Type what a run of this plan took elsewhere") : row.what;
+    if (role == Qt::EditRole && isMeasured)
+        return index.column() == MeasuredStep ? (row.measuredSeconds > 0 ? secondsText(row.measuredSeconds) : QString())
+                                              : (row.measuredBytes > 0 ? gibText(row.measuredBytes, 2) : QString());
     if (role != Qt::DisplayRole && role != kSortRole && role != kExportRole)
         return {};
     const auto cell = [role](bool isKnown, double value, const QString& text) -> QVariant {
@@ -120,6 +142,13 @@ QVariant PlansTable::data(const QModelIndex& index, int role) const {
     }
     case Smallest:
         return cell(row.smallestBytes > 0, static_cast<double>(row.smallestBytes), gibText(row.smallestBytes, 2));
+    case MeasuredStep:
+        return cell(row.measuredSeconds > 0, row.measuredSeconds,
+                    besidePrediction(secondsText(row.measuredSeconds), row.measuredSeconds, row.stepSeconds));
+    case MeasuredPeak:
+        return cell(row.measuredBytes > 0, static_cast<double>(row.measuredBytes),
+                    besidePrediction(gibText(row.measuredBytes, 2), static_cast<double>(row.measuredBytes),
+                                     static_cast<double>(row.peakBytes)));
     case What:
         return row.what;
     default:
@@ -129,11 +158,11 @@ QVariant PlansTable::data(const QModelIndex& index, int role) const {
 
 QVariant PlansTable::headerData(int section, Qt::Orientation orientation, int role) const {
     if (role == kUnitRole) {
-        if (section == Peak || section == Smallest)
+        if (section == Peak || section == Smallest || section == MeasuredPeak)
             return QStringLiteral("bytes");
-        return section == Step      ? QVariant(QStringLiteral("seconds"))
-               : section == Against ? QVariant(tr("how much faster, 1 is twice as fast"))
-                                    : QVariant();
+        return section == Step || section == MeasuredStep ? QVariant(QStringLiteral("seconds"))
+               : section == Against                       ? QVariant(tr("how much faster, 1 is twice as fast"))
+                                                          : QVariant();
     }
     if (orientation == Qt::Vertical || role != Qt::DisplayRole)
         return role == Qt::TextAlignmentRole && section > Name && section != What
@@ -154,11 +183,42 @@ QVariant PlansTable::headerData(int section, Qt::Orientation orientation, int ro
         return tr("this plan is");
     case Smallest:
         return tr("smallest budget");
+    case MeasuredStep:
+        return tr("measured step");
+    case MeasuredPeak:
+        return tr("measured peak");
     case What:
         return tr("what it is");
     default:
         return {};
     }
+}
+
+Qt::ItemFlags PlansTable::flags(const QModelIndex& index) const {
+    const bool isMeasured = index.column() == MeasuredStep || index.column() == MeasuredPeak;
+    const bool isSaved = index.isValid() && index.row() < rowCount() && row(index.row()).saved >= 0;
+    return QAbstractTableModel::flags(index) | (isMeasured && isSaved ? Qt::ItemIsEditable : Qt::NoItemFlags);
+}
+
+bool PlansTable::setData(const QModelIndex& index, const QVariant& value, int role) {
+    if (role != Qt::EditRole || !(flags(index) & Qt::ItemIsEditable))
+        return false;
+    Row& row = m_rows[static_cast<std::size_t>(index.row())];
+    const QString text = value.toString().trimmed();
+    if (index.column() == MeasuredStep) {
+        const auto seconds = text.isEmpty() ? std::optional(0.0) : readSeconds(text);
+        if (!seconds)
+            return false;
+        row.measuredSeconds = *seconds;
+    } else {
+        const auto bytes = text.isEmpty() ? std::optional<std::int64_t>(0) : readBytes(text);
+        if (!bytes)
+            return false;
+        row.measuredBytes = *bytes;
+    }
+    Q_EMIT dataChanged(index, index);
+    Q_EMIT measured(row.saved, row.measuredSeconds, row.measuredBytes);
+    return true;
 }
 
 } // namespace shardscope::app

@@ -11,7 +11,7 @@ namespace shardscope::app {
 class PlansTable : public QAbstractTableModel {
     Q_OBJECT
 public:
-    enum Column { Name, Peak, Rate, Step, Batch, Against, Smallest, What, ColumnCount };
+    enum Column { Name, Peak, Rate, Step, Batch, Against, Smallest, What, MeasuredStep, MeasuredPeak, ColumnCount };
     struct Row {
         QString name;
         QString note; ///< "does not fit"
@@ -20,9 +20,11 @@ public:
         double stepSeconds = 0;
         std::int64_t microBatch = 0;
         std::int64_t smallestBytes = 0;
-        int saved = -1;                  ///< index of a saved plan
+        int saved = -1;                  ///< index of a saved plan; what was measured of it can be typed in
         QString what;                    ///< a policy in a few words
         planner::PlanResultPointer plan; ///< null when it does not fit
+        double measuredSeconds = 0;      ///< of a step, measured elsewhere; 0: not said
+        std::int64_t measuredBytes = 0;  ///< peak, likewise
     };
     using QAbstractTableModel::QAbstractTableModel;
     void setDocument(const Document& document);
@@ -34,6 +36,13 @@ public:
     int columnCount(const QModelIndex& parent = {}) const override;
     QVariant data(const QModelIndex& index, int role) const override;
     QVariant headerData(int section, Qt::Orientation orientation, int role) const override;
+    Qt::ItemFlags flags(const QModelIndex& index) const override;
+    /// Of measured figures: "312 ms", "21.4 GiB", empty for none; what cannot be read changes nothing.
+    bool setData(const QModelIndex& index, const QVariant& value, int role) override;
+
+Q_SIGNALS:
+    /// What is measured of a saved plan was typed in.
+    void measured(int saved, double stepSeconds, qint64 peakBytes);
 
 private:
     std::vector<Row> m_rows;

@@ -32,6 +32,10 @@ QVariant WorkersTable::data(const QModelIndex& index, int role) const {
     if (role == Qt::TextAlignmentRole)
         return index.column() >= Predicted || index.column() <= Pid ? QVariant(Qt::AlignRight | Qt::AlignVCenter)
                                                                     : QVariant(Qt::AlignLeft | Qt::AlignVCenter);
+    if (role == Qt::ToolTipRole && index.column() == DeviceColumn) {
+        const QString status = worker.statusText();
+        return status.isEmpty() ? worker.device : tr("%1: %2").arg(worker.device, status);
+    }
     if (role != Qt::DisplayRole && role != kSortRole)
         return {};
     const bool isSort = role == kSortRole;

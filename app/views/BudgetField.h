@@ -7,7 +7,7 @@
 
 namespace shardscope::app {
 
-/// A size in GiB that is typed, or stepped with the arrow keys and the wheel.
+/// A size in GiB that is typed, stepped with the arrow keys and the wheel, or taken from a card that people have.
 class BudgetField : public QLineEdit {
     Q_OBJECT
 public:
@@ -21,10 +21,13 @@ Q_SIGNALS:
 protected:
     void keyPressEvent(QKeyEvent* event) override;
     void wheelEvent(QWheelEvent* event) override;
+    void changeEvent(QEvent* event) override;
 
 private:
     void step(int steps);
+    void openCards();
     void take();
+    QAction* m_cards;
     std::int64_t m_bytes = 0;
 };
 

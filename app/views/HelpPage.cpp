@@ -93,9 +93,17 @@ void HelpPage::fill() {
     const int shown = topic();
     if (shown >= Published)
         return;
-    m_texts[shown]->document()->setDefaultFont(bodyFont());
-    m_texts[shown]->setMarkdown(markdownOf(shown, m_keys));
-    loosenTables(*m_texts[shown]->document());
+    // Read before it is shown: a text in a window is laid out anew with every row that a table gets.
+    auto* document = new QTextDocument(m_texts[shown]);
+    document->setDefaultFont(bodyFont());
+    document->setMarkdown(markdownOf(shown, m_keys));
+    loosenTables(*document);
+    // The browser deletes the first document, which is its own.
+    QTextDocument* const before = m_texts[shown]->document();
+    const bool isOurs = before->parent() == m_texts[shown];
+    m_texts[shown]->setDocument(document);
+    if (isOurs)
+        delete before;
 }
 
 void HelpPage::setKeys(const std::vector<KeyLine>& lines) {

@@ -89,6 +89,8 @@ private:
     struct BarBatch;
     void addBar(BarBatch& batch, const Geometry& g, const MapRow& row, double left, double right) const;
     void paintBatch(QPainter& painter, const Colors& colors, const BarBatch& batch) const;
+    /// Of columns as narrow as a pixel.
+    void paintPixels(QPainter& painter, const Geometry& g, const Colors& colors, const BarBatch& batch) const;
     void paintCuts(QPainter& painter, const Geometry& g, const Colors& colors, std::int32_t column) const;
 
     std::vector<MapRow> m_rows;

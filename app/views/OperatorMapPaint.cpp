@@ -3,6 +3,7 @@
 #include "app/look/Theme.h"
 #include "app/look/Units.h"
 #include "app/views/OperatorMap.h"
+#include "app/views/PixelBars.h"
 #include "runtime/contract/Bytes.h"
 
 #include <QPainter>
@@ -132,6 +133,20 @@ void OperatorMap::addBar(BarBatch& batch, const Geometry& g, const MapRow& row, 
     batch.hidden << QRectF(left, g.communication.top() + exposed, right - left, hidden);
 }
 
+void OperatorMap::paintPixels(QPainter& painter, const Geometry& g, const Colors& colors,
+                              const BarBatch& batch) const {
+    if (!PixelBars::isMeantFor(painter)) {
+        paintBatch(painter, colors, batch);
+        return;
+    }
+    PixelBars bars(painter, QRectF(QPointF(g.plot.left(), g.plot.top() - 4), g.communication.bottomRight()));
+    for (std::size_t i = 0; i < batch.parts.size(); ++i)
+        bars.fill(batch.parts[i], partBrush(static_cast<MemoryPart>(i), colors));
+    bars.fill(batch.exposed, colors.exposed);
+    bars.fill(batch.hidden, colors.hidden);
+    bars.paint(painter);
+}
+
 void OperatorMap::paintBatch(QPainter& painter, const Colors& colors, const BarBatch& batch) const {
     painter.setPen(Qt::NoPen);
     const auto draw = [&painter](const QList<QRectF>& boxes, const QBrush& brush) {
@@ -148,12 +163,12 @@ void OperatorMap::paintBatch(QPainter& painter, const Colors& colors, const BarB
 
 void OperatorMap::paintBars(QPainter& painter, const Geometry& g, const Colors& colors) const {
     const int count = static_cast<int>(m_columns.columns.size());
-    BarBatch batch;
+    BarBatch batch, pixels;
     QList<std::int32_t> wide;
     int pixel = -1, tallest = -1;
     const auto flush = [&] {
         if (tallest >= 0)
-            addBar(batch, g, rowOf(tallest), pixel, pixel + 1);
+            addBar(pixels, g, rowOf(tallest), pixel, pixel + 1);
         tallest = -1;
     };
     for (int c = std::max(0, columnUnder(g.plot.left() + 0.5)); c < count; ++c) {
@@ -177,6 +192,8 @@ void OperatorMap::paintBars(QPainter& painter, const Geometry& g, const Colors& 
         wide << c;
     }
     flush();
+    if (pixel >= 0)
+        paintPixels(painter, g, colors, pixels);
     paintBatch(painter, colors, batch);
     for (const std::int32_t c : wide)
         paintCuts(painter, g, colors, c);

@@ -14,6 +14,7 @@
 #include "app/views/OperatorMap.h"
 #include "app/views/PlanTabs.h"
 #include "app/views/RemediesView.h"
+#include "app/views/Tabs.h"
 #include "app/work/Planning.h"
 
 #include <QHBoxLayout>
@@ -24,6 +25,8 @@
 #include <QSortFilterProxyModel>
 #include <QStackedWidget>
 #include <QVBoxLayout>
+
+#include <cmath>
 
 namespace shardscope::app {
 
@@ -53,6 +56,7 @@ QWidget* PlanPage::buildMap() {
     m_legend = new Legend(m_mapCard);
     m_mapCard->header()->addSpacing(8);
     m_mapCard->header()->addWidget(m_legend, 1);
+    m_mapCard->header()->addWidget(buildGranularity());
     auto* table = new QPushButton(tr("table"), m_mapCard);
     table->setObjectName("link");
     table->setCursor(Qt::PointingHandCursor);
@@ -93,6 +97,49 @@ QWidget* PlanPage::buildMap() {
     m_mapPages->addWidget(m_remedies);
     m_mapCard->body()->addWidget(m_mapPages);
     return m_mapCard;
+}
+
+QWidget* PlanPage::buildGranularity() {
+    m_granularity = new SegmentedSwitch({tr("operator"), tr("block")}, m_mapCard, SegmentedSwitch::Size::Small);
+    m_granularity->setObjectName("granularity");
+    m_granularity->setAccessibleName(tr("Granularity: operator or block"));
+    connect(m_granularity, &SegmentedSwitch::currentChanged, this, [this](int index) {
+        const auto chosen = index == 1 ? planner::Granularity::Block : planner::Granularity::Operator;
+        if (m_document.choices().granularity == chosen)
+            return;
+        m_document.change(index == 1 ? tr("Place blocks alike") : tr("Place every operator on its own"),
+                          [chosen](Choices& choices) { choices.granularity = chosen; });
+    });
+    connect(&m_document, &Document::choicesChanged, this, &PlanPage::showGranularity);
+    connect(&m_document, &Document::answered, this, &PlanPage::showGranularity);
+    connect(&m_document, &Document::comparisonChanged, this, &PlanPage::showGranularity);
+    showGranularity();
+    return m_granularity;
+}
+
+void PlanPage::showGranularity() {
+    const bool isByBlock = m_document.choices().granularity == planner::Granularity::Block;
+    m_granularity->setCurrent(isByBlock ? 1 : 0);
+    QStringList titles{tr("operator"), tr("block")};
+    QString tip = tr("What is placed alike: every operator on its own, or all operators of a block, as one would write "
+                     "it by hand");
+    const auto answer = m_document.answer();
+    const auto comparison = m_document.comparison();
+    if (answer && comparison && comparison->generation == answer->generation && comparison->otherGranularity &&
+        answer->plan && answer->plan->feasible) {
+        const planner::PlanResult& other = *comparison->otherGranularity;
+        const double faster = other.samplesPerSecond / answer->plan->samplesPerSecond - 1;
+        const QString gain = !other.feasible ? tr("does not fit")
+                             : std::abs(faster) < 0.00005
+                                 ? tr("as fast")
+                                 : signedPercentText(faster, std::abs(faster) < 0.0005 ? 2 : 1);
+        QString& title = titles[isByBlock ? 0 : 1];
+        title = tr("%1 %2").arg(title, gain);
+        if (!other.feasible)
+            tip += tr(". Blocks placed alike need %1").arg(gibText(other.smallestFeasibleBytes, 2));
+    }
+    m_granularity->setTitles(titles);
+    m_granularity->setToolTip(tip);
 }
 
 QWidget* PlanPage::buildBudget() {
@@ -216,8 +263,9 @@ void PlanPage::showFrontier() {
         }
     }
     for (const SavedPlan& saved : m_document.savedPlans())
-        picture.saved.push_back(
-            {saved.name, saved.answer->plan->peakBytes, saved.answer->plan->samplesPerSecond, true});
+        if (saved.answer)
+            picture.saved.push_back(
+                {saved.name, saved.answer->plan->peakBytes, saved.answer->plan->samplesPerSecond, true});
     m_frontier->setPicture(std::move(picture));
     showFlip();
 }

@@ -22,6 +22,7 @@ class OperatorMap;
 class OperatorTable;
 class RemediesView;
 class PlanTabs;
+class SegmentedSwitch;
 
 /// The centre of the window while planning: map, budget, and tables below.
 class PlanPage : public QWidget {
@@ -46,11 +47,14 @@ private:
     void showFrontier();
     void showFlip();
     void setCompared(bool held);
+    QWidget* buildGranularity();
+    void showGranularity();
 
     Document& m_document;
     Card* m_mapCard = nullptr;
     OperatorMap* m_map;
     Legend* m_legend = nullptr;
+    SegmentedSwitch* m_granularity = nullptr;
     OperatorTable* m_operatorTable;
     DataTable* m_operatorView = nullptr;
     QWidget* m_twin = nullptr;

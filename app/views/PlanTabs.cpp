@@ -15,6 +15,7 @@
 #include <QComboBox>
 #include <QHBoxLayout>
 #include <QHeaderView>
+#include <QShortcut>
 #include <QSignalBlocker>
 #include <QSortFilterProxyModel>
 #include <QStackedWidget>
@@ -104,7 +105,18 @@ QWidget* PlanTabs::buildTables() {
         if (choice >= 0)
             m_other->setCurrentIndex(choice);
     });
+    m_plansView->setEditTriggers(QAbstractItemView::DoubleClicked | QAbstractItemView::EditKeyPressed);
+    // Once the editor is gone: the table is built anew then.
+    connect(m_plansTable, &PlansTable::measured, &m_document, &Document::setMeasured, Qt::QueuedConnection);
+    auto* remove = new QShortcut(QKeySequence::Delete, m_plansView, nullptr, nullptr, Qt::WidgetShortcut);
+    connect(remove, &QShortcut::activated, this, [this] {
+        const QModelIndex index = m_plansView->proxy()->mapToSource(m_plansView->currentIndex());
+        if (index.isValid())
+            m_document.removeSavedPlan(m_plansTable->row(index.row()).saved);
+    });
     connect(m_plansView, &QTableView::doubleClicked, this, [this](const QModelIndex& index) {
+        if (index.flags() & Qt::ItemIsEditable)
+            return;
         const PlansTable::Row& row = m_plansTable->row(m_plansView->proxy()->mapToSource(index).row());
         if (row.peakBytes > 0)
             m_document.setBudget(row.peakBytes);
@@ -192,6 +204,8 @@ void PlanTabs::showPicture(const StepPicturePointer& picture) {
 
 void PlanTabs::showPlans() {
     m_plansTable->setDocument(m_document);
+    for (const auto column : {PlansTable::MeasuredStep, PlansTable::MeasuredPeak})
+        m_plansView->setColumnHidden(column, m_document.savedPlans().empty());
     // The same plan stays chosen as long as it exists.
     const QString chosen = m_other->currentText();
     QStringList names;

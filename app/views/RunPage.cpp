@@ -28,7 +28,8 @@ RunPage::RunPage(Trainer& trainer, QWidget* parent)
       m_progress(new QProgressBar(this)), m_stop(new QPushButton(tr("Stop"), this)),
       m_resume(new QPushButton(tr("Resume"), this)), m_recalibrate(new QPushButton(tr("Recalibrate"), this)),
       m_kill(new QPushButton(tr("kill, as a drill"), this)), m_loss(new LossChart(this)),
-      m_memory(new MemoryBars(this)), m_workers(new WorkersTable(this)), m_log(new LogTable(this)) {
+      m_memory(new MemoryBars(this)), m_devices(makeLabel({}, "secondary", this)), m_workers(new WorkersTable(this)),
+      m_log(new LogTable(this)) {
     auto* head = new Card({}, this);
     head->setFixedHeight(72);
     m_headline->setStyleSheet(QStringLiteral("font-size: 18px; font-weight: 600;"));
@@ -88,6 +89,8 @@ RunPage::RunPage(Trainer& trainer, QWidget* parent)
     m_kill->setObjectName("link");
     m_kill->setCursor(Qt::PointingHandCursor);
     m_kill->setToolTip(tr("Ends the selected worker at once, to see that the run recovers"));
+    workers->header()->addSpacing(8);
+    workers->header()->addWidget(m_devices);
     workers->header()->addStretch();
     workers->header()->addWidget(m_kill);
     const auto selected = [workersView]() -> std::int64_t {
@@ -177,6 +180,7 @@ void RunPage::showRecord(const RunRecord& record) {
     m_memoryLegend->setItems(
         [present = m_memory->present()](const Colors& colors) { return memoryLegend(present, colors); });
     m_workers->setWorkers(record.workers());
+    m_devices->setText(record.devicesText());
     QScrollBar* bar = m_logView->verticalScrollBar();
     const bool isAtEnd = bar->value() >= bar->maximum() - 2;
     m_log->setLog(record.log());

@@ -53,6 +53,7 @@ private:
     LossChart* m_loss;
     MemoryBars* m_memory;
     Legend* m_memoryLegend = nullptr;
+    QLabel* m_devices; ///< how busy, warm and hungry they are
     WorkersTable* m_workers;
     LogTable* m_log;
     DataTable* m_logView;

@@ -8,6 +8,7 @@
 #include <QPainter>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace shardscope::app {
@@ -102,11 +103,33 @@ void TabStrip::keyPressEvent(QKeyEvent* event) {
         QWidget::keyPressEvent(event);
 }
 
-SegmentedSwitch::SegmentedSwitch(const QStringList& titles, QWidget* parent) : QWidget(parent), m_titles(titles) {
+SegmentedSwitch::SegmentedSwitch(const QStringList& titles, QWidget* parent, Size size)
+    : QWidget(parent), m_size(size) {
     setFocusPolicy(Qt::StrongFocus);
-    setFixedSize(sizeHint());
+    setTitles(titles);
     setAccessibleName(titles.join(QStringLiteral(" or ")));
-    setAccessibleDescription(titles.value(0));
+}
+
+void SegmentedSwitch::setTitles(const QStringList& titles) {
+    if (titles == m_titles)
+        return;
+    m_titles = titles;
+    setFixedSize(sizeHint());
+    setAccessibleDescription(titles.value(m_current));
+    update();
+}
+
+double SegmentedSwitch::segmentWidth(int index) const {
+    // As wide as its title in bold, whether it is chosen or not.
+    return m_size == Size::Normal ? 66
+                                  : std::ceil(QFontMetricsF(smallBoldFont()).horizontalAdvance(m_titles[index])) + 14;
+}
+
+QSize SegmentedSwitch::sizeHint() const {
+    double width = 4;
+    for (int i = 0; i < m_titles.size(); ++i)
+        width += segmentWidth(i);
+    return {static_cast<int>(width), m_size == Size::Normal ? 28 : 20};
 }
 
 void SegmentedSwitch::setCurrent(int index) {
@@ -125,22 +148,34 @@ void SegmentedSwitch::paintEvent(QPaintEvent*) {
     painter.setPen(QPen(hasFocus() ? colors.accent : colors.line, 1));
     painter.setBrush(colors.window);
     painter.drawRoundedRect(QRectF(rect()).adjusted(0.5, 0.5, -0.5, -0.5), 7, 7);
-    const double each = (width() - 4.0) / static_cast<double>(m_titles.size());
+    const bool isSmall = m_size == Size::Small;
+    double left = 2;
     for (int i = 0; i < m_titles.size(); ++i) {
-        const QRectF box(2 + each * i, 2, each, height() - 4.0);
+        const QRectF box(left, 2, segmentWidth(i), height() - 4.0);
+        left += box.width();
         if (i == m_current) {
             painter.setPen(QPen(colors.line, 1));
             painter.setBrush(colors.card);
             painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), 5, 5);
         }
-        painter.setFont(i == m_current ? bodyBoldFont() : bodyFont());
+        if (isSmall)
+            painter.setFont(i == m_current ? smallBoldFont() : smallFont());
+        else
+            painter.setFont(i == m_current ? bodyBoldFont() : bodyFont());
         painter.setPen(i == m_current ? colors.text : colors.secondary);
         painter.drawText(box, Qt::AlignCenter, m_titles[i]);
     }
 }
 
 void SegmentedSwitch::mousePressEvent(QMouseEvent* event) {
-    setCurrent(static_cast<int>(event->position().x() * static_cast<double>(m_titles.size()) / width()));
+    double right = 2;
+    for (int i = 0; i < m_titles.size(); ++i) {
+        right += segmentWidth(i);
+        if (event->position().x() < right || i + 1 == m_titles.size()) {
+            setCurrent(i);
+            return;
+        }
+    }
 }
 
 void SegmentedSwitch::keyPressEvent(QKeyEvent* event) {

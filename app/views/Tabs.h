@@ -38,14 +38,17 @@ private:
     int m_current = 0;
 };
 
-/// Two choices in one control, as in the toolbar.
+/// Two choices in one control, as in the toolbar; a small one fits into the heading of a card.
 class SegmentedSwitch : public QWidget {
     Q_OBJECT
 public:
-    explicit SegmentedSwitch(const QStringList& titles, QWidget* parent = nullptr);
+    enum class Size { Normal, Small };
+    explicit SegmentedSwitch(const QStringList& titles, QWidget* parent = nullptr, Size size = Size::Normal);
+    void setTitles(const QStringList& titles);
+    const QStringList& titles() const { return m_titles; }
     int current() const { return m_current; }
     void setCurrent(int index);
-    QSize sizeHint() const override { return {static_cast<int>(m_titles.size()) * 66 + 4, 28}; }
+    QSize sizeHint() const override;
 
 Q_SIGNALS:
     void currentChanged(int index);
@@ -56,7 +59,9 @@ protected:
     void keyPressEvent(QKeyEvent* event) override;
 
 private:
+    double segmentWidth(int index) const;
     QStringList m_titles;
+    Size m_size;
     int m_current = 0;
 };
 

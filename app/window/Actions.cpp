@@ -143,6 +143,17 @@ void Actions::buildPlan() {
         [this] { m_window.document().savePlan(); });
     add(menu, tr("Use the whole &device"), {},
         [this] { m_window.document().setBudget(m_window.document().choices().cardBytes()); });
+    QAction* byBlock = add(menu, tr("Place &blocks alike"), QKeySequence(tr("Ctrl+B")), [] {});
+    byBlock->setCheckable(true);
+    connect(byBlock, &QAction::triggered, this, [this](bool on) {
+        m_window.document().change(
+            on ? tr("Place blocks alike") : tr("Place every operator on its own"), [on](Choices& choices) {
+                choices.granularity = on ? planner::Granularity::Block : planner::Granularity::Operator;
+            });
+    });
+    connect(&m_window.document(), &Document::choicesChanged, byBlock, [this, byBlock] {
+        byBlock->setChecked(m_window.document().choices().granularity == planner::Granularity::Block);
+    });
     add(menu, tr("&Unpin everything"), {}, [this] {
         m_window.document().change(tr("Unpin everything"), [](Choices& choices) {
             choices.pins.clear();

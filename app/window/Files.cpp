@@ -140,10 +140,11 @@ void MainWindow::autosave() {
     if (m_autosavePath.isEmpty() || !m_document.isOpen())
         return;
     // A failure to autosave must not disturb; saving by hand reports its own.
-    m_saver.submit([path = m_autosavePath, history = m_document.history()](const std::stop_token&) {
-        QDir().mkpath(QFileInfo(path).path());
-        (void)contract::writeFileAtomically(path.toStdString(), formatSession(history));
-    });
+    m_saver.submit(
+        [path = m_autosavePath, history = m_document.history(), kept = m_document.keptPlans()](const std::stop_token&) {
+            QDir().mkpath(QFileInfo(path).path());
+            (void)contract::writeFileAtomically(path.toStdString(), formatSession(history, kept));
+        });
 }
 
 void MainWindow::saveNow() {
@@ -151,7 +152,8 @@ void MainWindow::saveNow() {
         return;
     m_saver.cancel();
     QDir().mkpath(QFileInfo(m_autosavePath).path());
-    (void)contract::writeFileAtomically(m_autosavePath.toStdString(), formatSession(m_document.history()));
+    (void)contract::writeFileAtomically(m_autosavePath.toStdString(),
+                                        formatSession(m_document.history(), m_document.keptPlans()));
 }
 
 void MainWindow::setAutosavePath(const QString& path) {

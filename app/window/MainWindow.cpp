@@ -165,6 +165,7 @@ void MainWindow::wire() {
     connect(&m_document, &Document::surroundingsChanged, this, &MainWindow::showStatus);
     connect(&m_document.planning(), &Planning::busyChanged, this, &MainWindow::showStatus);
     connect(&m_document.undoStack(), &QUndoStack::indexChanged, this, &MainWindow::autosave);
+    connect(&m_document, &Document::savedPlansChanged, this, &MainWindow::autosave);
     connect(&m_trainer, &Trainer::failed, this, [this](const QString& message) { m_messages->showMessage(message); });
     connect(&m_trainer, &Trainer::stateChanged, this, [this] {
         showAnswer();

@@ -37,10 +37,11 @@ struct Surroundings {
 };
 using SurroundingsPointer = std::shared_ptr<const Surroundings>;
 
-/// The well-known policies under the budget of one answer.
+/// The well-known policies, and the answer at the other granularity, under the budget of one answer.
 struct Comparison {
     std::uint64_t generation = 0;
     std::vector<planner::Baseline> baselines;
+    planner::PlanResultPointer otherGranularity; ///< null when there is none
 };
 using ComparisonPointer = std::shared_ptr<const Comparison>;
 

@@ -11,6 +11,8 @@ namespace {
 constexpr double kEachSeconds = 0.25;
 /// Of each well-known policy under the budget asked for: the gain over it is shown, so it gets a fair chance.
 constexpr double kPolicySeconds = 2;
+/// Of each plan that a session kept.
+constexpr double kKeptSeconds = 5;
 constexpr std::int32_t kCoarsePoints = 24;
 constexpr std::int32_t kFinePoints = 120;
 
@@ -176,6 +178,11 @@ void Planning::compare(const AnswerPointer& answer) {
         budget.timeLimitSeconds = kPolicySeconds;
         auto comparison = std::make_shared<Comparison>();
         comparison->generation = answer->generation;
+        planner::PlanRequest other = answer->planner->request();
+        other.granularity = other.granularity == planner::Granularity::Block ? planner::Granularity::Operator
+                                                                             : planner::Granularity::Block;
+        if (const auto planner = planner::Planner::create(other))
+            comparison->otherGranularity = (*planner)->solve(answer->plan->limitBytes, budget);
         comparison->baselines = planner::solveBaselines(answer->planner->request(), answer->plan->limitBytes, budget);
         if (stop.stop_requested())
             return;
@@ -205,6 +212,34 @@ void Planning::explain(const AnswerPointer& answer, std::int32_t op) {
             return;
         QMetaObject::invokeMethod(
             this, [this, explanation] { Q_EMIT explained(explanation); }, Qt::QueuedConnection);
+    });
+}
+
+void Planning::answerKept(const std::vector<KeptPlan>& kept) {
+    if (kept.empty()) {
+        m_keeper.cancel();
+        return;
+    }
+    m_keeper.submit([this, kept](const std::stop_token& stop) {
+        for (const KeptPlan& plan : kept) {
+            const auto request = plan.choices->request();
+            const auto planner = request ? planner::Planner::create(*request) : tl::unexpected(request.error());
+            if (!planner)
+                continue;
+            planner::SearchBudget budget;
+            budget.stop = stop;
+            budget.timeLimitSeconds = kKeptSeconds;
+            auto answer = std::make_shared<Answer>();
+            answer->choices = plan.choices;
+            answer->planner = *planner;
+            answer->plan = (*planner)->solve(plan.choices->budget(), budget);
+            answer->isFinal = true;
+            if (stop.stop_requested())
+                return;
+            if (answer->plan->feasible)
+                QMetaObject::invokeMethod(
+                    this, [this, answer] { Q_EMIT keptAnswered(answer); }, Qt::QueuedConnection);
+        }
     });
 }
 

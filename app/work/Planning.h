@@ -24,6 +24,8 @@ public:
     /// The answer for the same choices when everything is sharded, one unit per operator: answered by
     /// shardedAnswered().
     void askAllSharded(const AnswerPointer& answer);
+    /// Finds a session's plans again, one after the other: each is answered by keptAnswered().
+    void answerKept(const std::vector<KeptPlan>& kept);
     bool isBusy() const { return m_busy; }
 
 Q_SIGNALS:
@@ -33,6 +35,7 @@ Q_SIGNALS:
     void remedied(const shardscope::app::RemediesPointer& remedies);
     void explained(const shardscope::app::ExplanationPointer& explanation);
     void allShardedAnswered(const shardscope::app::AnswerPointer& answer);
+    void keptAnswered(const shardscope::app::AnswerPointer& answer);
     void busyChanged(bool busy);
     void frontierProgress(double fraction);
 
@@ -62,6 +65,7 @@ private:
     LatestWins m_comparer;
     LatestWins m_explainer;
     LatestWins m_sharder;
+    LatestWins m_keeper;
 };
 
 } // namespace shardscope::app

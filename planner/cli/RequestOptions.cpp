@@ -89,6 +89,11 @@ void RequestOptions::addTo(CLI::App& command) {
         ->check(CLI::IsMember({"auto", "never", "always"}))
         ->capture_default_str();
     command
+        .add_option("--granularity", granularity,
+                    "what is placed alike: operator (each on its own) or block (all of a block's operators)")
+        ->check(CLI::IsMember({"operator", "block"}))
+        ->capture_default_str();
+    command
         .add_option("--loss-chunks", lossChunks, "compute logits and loss in so many chunks of a micro-batch's tokens")
         ->check(CLI::Range(1, 4096))
         ->capture_default_str();
@@ -210,6 +215,7 @@ Result<PlanRequest> RequestOptions::request() const {
     request.coalescing = coalescing == "never"    ? Coalescing::Never
                          : coalescing == "always" ? Coalescing::Always
                                                   : Coalescing::Auto;
+    request.granularity = granularity == "block" ? Granularity::Block : Granularity::Operator;
     request.lossChunks = lossChunks;
     request.prefetchDepth = prefetch;
     for (const std::string& text : pins) {

@@ -30,6 +30,7 @@ struct RequestOptions {
     std::vector<std::string> recomputePins;
     std::string coalescing = "auto";
     std::int64_t lossChunks = 1;
+    std::string granularity = "operator";
     std::int32_t prefetch = 1;
     double tolerance = 0;
     std::int64_t workLimit = 0;

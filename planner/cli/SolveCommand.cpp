@@ -51,7 +51,8 @@ contract::OrderedJson whyJson(const PlanResult& plan, const std::vector<Explaine
         for (const Reason& reason : entry.reasons) {
             contract::OrderedJson json{{"placement", contract::formatPlacement(reason.alternative)},
                                        {"state_delta_bytes", reason.stateDeltaBytes},
-                                       {"step_delta_seconds", reason.stepDeltaSeconds}};
+                                       {"step_delta_seconds", reason.stepDeltaSeconds},
+                                       {"whole_block", reason.wholeBlock}};
             if (reason.flipBytes) {
                 json["flips_at_bytes"] = *reason.flipBytes;
                 json["flips_to"] = contract::formatPlacement(*reason.flipPlacement);
@@ -90,11 +91,11 @@ void printWhy(const PlanResult& plan, const std::vector<Explained>& explained) {
               op.isTied() ? ", tied to " + op.tiedTo : "");
         printCost(entry.planned->cost);
         for (const Reason& reason : entry.reasons) {
-            print("  as {:<16} {:>+12.3f} MiB of state, {:>12} a step\n", contract::formatPlacement(reason.alternative),
-                  static_cast<double>(reason.stateDeltaBytes) / 0x1p20,
+            print("  {}as {:<16} {:>+12.3f} MiB of state, {:>12} a step\n", reason.wholeBlock ? "its block " : "",
+                  contract::formatPlacement(reason.alternative), static_cast<double>(reason.stateDeltaBytes) / 0x1p20,
                   (reason.stepDeltaSeconds > 0 ? "+" : "") + durationText(reason.stepDeltaSeconds));
         }
-        if (entry.planned->coalesced && !entry.reasons.empty())
+        if (entry.planned->coalesced && !entry.reasons.empty() && !entry.reasons.front().wholeBlock)
             print("  (alone: an operator that leaves its block's collective pays for one of its own)\n");
         for (const Reason& reason : entry.reasons) {
             if (reason.flipBytes)

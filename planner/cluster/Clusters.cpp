@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
+#include <tuple>
 
 namespace shardscope::planner {
 
@@ -77,6 +78,23 @@ Result<Cluster> openClusterFile(const std::string& argument) {
 
 std::vector<ZooEntry> bundledClusters() {
     return readBundleIndex("clusters", ".cluster.json");
+}
+
+std::vector<CardMemory> bundledCards() {
+    std::vector<CardMemory> cards;
+    for (const ZooEntry& entry : bundledClusters()) {
+        const auto cluster = contract::readClusterFile(entry.path);
+        if (!cluster || cluster->isCpu)
+            continue;
+        const bool isKnown = std::any_of(cards.begin(), cards.end(),
+                                         [&](const CardMemory& card) { return card.name == cluster->device.name; });
+        if (!isKnown)
+            cards.push_back({cluster->device.name, cluster->device.memoryBytes});
+    }
+    std::sort(cards.begin(), cards.end(), [](const CardMemory& a, const CardMemory& b) {
+        return std::tie(a.bytes, a.name) < std::tie(b.bytes, b.name);
+    });
+    return cards;
 }
 
 Result<Cluster> openCluster(const std::string& argument, const std::string& devices) {

@@ -19,6 +19,14 @@ contract::Result<contract::Cluster> withDevices(contract::Cluster cluster, const
 
 std::vector<ZooEntry> bundledClusters();
 
+/// A card that people have, with the memory its driver reports.
+struct CardMemory {
+    std::string name; ///< "RTX 4090 24 GB"
+    std::int64_t bytes = 0;
+};
+/// Those of the bundled clusters, ascending in memory, each once.
+std::vector<CardMemory> bundledCards();
+
 /// This machine's CPU cores as devices: memory = available / devices less 10 %, default rates unless measured.
 contract::Cluster detectLocalCluster();
 /// Where `shardscope-train measure` leaves its result for "local": $XDG_CACHE_HOME/shardscope/local.cluster.json.

@@ -103,7 +103,7 @@ GroupTable BatchTable::makeGroup(const BundleGroup& group) const {
         }
         block = operators[index(unit.operators.front())].block;
     }
-    for (const CoalescedVariant& variant : front.variants)
+    for (const BlockVariant& variant : front.variants)
         table.variants.push_back(priceVariant(front, variant));
     // A block decided operator by operator still needs the whole block's intermediates.
     if (block >= 0 && table.allowed[1])
@@ -111,23 +111,24 @@ GroupTable BatchTable::makeGroup(const BundleGroup& group) const {
     return table;
 }
 
-VariantOption BatchTable::priceVariant(const Bundle& front, const CoalescedVariant& variant) const {
+VariantOption BatchTable::priceVariant(const Bundle& front, const BlockVariant& variant) const {
     VariantOption option{0, variant.slot.total(), {}};
-    const std::int64_t communication = toPicoseconds(coalescedCost(front, variant.exchange).exposedSeconds());
-    option.time = {communication, communication};
+    if (variant.isCoalesced()) {
+        const std::int64_t communication = toPicoseconds(coalescedCost(front, variant.exchange).exposedSeconds());
+        option.time = {communication, communication};
+    }
     for (std::size_t u = 0; u < front.units.size(); ++u) {
-        const std::int32_t c = front.units[u].classes.front();
-        const PlacementFacts& facts = m_space.classes()[index(c)].facts[index(variant.placements[u])];
-        option.bytes += facts.bytes.state.total();
-        for (const bool recompute : {false, true}) {
-            if (!variant.members[u]) {
+        const std::size_t p = index(variant.placements[u]);
+        if (!available(m_space.classes()[index(front.units[u].classes.front())].placements[p]))
+            option.slot = VariantOption::kNever;
+        for (const std::int32_t c : front.units[u].classes) {
+            PlacementFacts facts = m_space.classes()[index(c)].facts[p];
+            option.bytes += facts.bytes.state.total();
+            if (variant.members[u])
+                facts.exchange = {}; // the block's is priced above
+            for (const bool recompute : {false, true})
                 option.time[recompute] += toPicoseconds(
                     m_space.pricer().stepSeconds(facts, m_forwardSeconds[index(c)], situation(c, recompute)));
-                continue;
-            }
-            const PlacementFacts silent{facts.bytes, {}, facts.optimizerSeconds, facts.headAgain};
-            option.time[recompute] += toPicoseconds(
-                m_space.pricer().stepSeconds(silent, m_forwardSeconds[index(c)], situation(c, recompute)));
         }
     }
     return option;

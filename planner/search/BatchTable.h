@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace shardscope::planner {
@@ -14,7 +15,7 @@ namespace shardscope::planner {
 struct BundleChoice {
     static constexpr std::int32_t kSeparate = -1;
     bool recompute = false;
-    std::int32_t variant = kSeparate;     ///< index into the group's coalesced variants
+    std::int32_t variant = kSeparate;     ///< index into the group's variants
     std::vector<std::int32_t> placements; ///< per unit, index into its owner class's placements
     auto operator<=>(const BundleChoice&) const = default;
 };
@@ -36,11 +37,14 @@ struct UnitOption {
     bool operator==(const UnitOption&) const = default;
 };
 
-/// A coalesced variant of a block: everything but what it keeps.
+/// A variant of a block: everything but what it keeps.
 struct VariantOption {
+    /// The slot of a variant that this batch does not allow; it keeps its index.
+    static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
     std::int64_t bytes = 0;
     std::int64_t slot = 0;
     std::array<std::int64_t, 2> time{};
+    bool isPossible() const { return slot != kNever; }
     bool operator==(const VariantOption&) const = default;
 };
 
@@ -103,7 +107,7 @@ public:
 private:
     void priceClasses();
     GroupTable makeGroup(const BundleGroup& group) const;
-    VariantOption priceVariant(const Bundle& front, const CoalescedVariant& variant) const;
+    VariantOption priceVariant(const Bundle& front, const BlockVariant& variant) const;
     bool available(const contract::Placement& placement) const { return !placement.held || m_batch.accumulate > 1; }
 
     const DecisionSpace& m_space;

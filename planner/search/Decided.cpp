@@ -16,11 +16,11 @@ PlacementCounts countPlacements(const DecisionSpace& space, const GroupRuns& run
     for (std::size_t g = 0; g < runs.size(); ++g) {
         const Bundle& front = space.groups()[g].front();
         for (const ChosenRun& run : runs[g]) {
-            const bool coalesced = run.choice.variant != BundleChoice::kSeparate;
-            const CoalescedVariant* variant = coalesced ? &front.variants[index(run.choice.variant)] : nullptr;
+            const bool whole = run.choice.variant != BundleChoice::kSeparate;
+            const BlockVariant* variant = whole ? &front.variants[index(run.choice.variant)] : nullptr;
             for (std::size_t u = 0; u < front.units.size(); ++u) {
                 const Unit& unit = front.units[u];
-                const std::int32_t p = coalesced ? variant->placements[u] : run.choice.placements[u];
+                const std::int32_t p = whole ? variant->placements[u] : run.choice.placements[u];
                 const contract::Placement& placement =
                     space.classes()[index(unit.classes.front())].placements[index(p)];
                 const std::int64_t operators = run.count * static_cast<std::int64_t>(unit.operators.size());
@@ -36,7 +36,7 @@ PlacementCounts countPlacements(const DecisionSpace& space, const GroupRuns& run
                     counts.split += placement.isSplit() ? operators : 0;
                     break;
                 }
-                counts.coalesced += coalesced && variant->members[u] ? operators : 0;
+                counts.coalesced += whole && variant->members[u] ? operators : 0;
             }
         }
     }
@@ -53,17 +53,17 @@ Decided decide(const DecisionSpace& space, const GroupRuns& runs) {
         const BundleGroup& group = space.groups()[g];
         std::size_t member = 0;
         for (const ChosenRun& run : runs[g]) {
-            const bool coalesced = run.choice.variant != BundleChoice::kSeparate;
-            const CoalescedVariant* variant = coalesced ? &group.front().variants[index(run.choice.variant)] : nullptr;
+            const bool whole = run.choice.variant != BundleChoice::kSeparate;
+            const BlockVariant* variant = whole ? &group.front().variants[index(run.choice.variant)] : nullptr;
             for (std::int32_t n = 0; n < run.count; ++n, ++member) {
                 const Bundle& bundle = group.members[member];
-                if (coalesced)
+                if (whole && variant->isCoalesced())
                     decided.blocks.push_back({g, member, run.choice.variant});
                 for (std::size_t u = 0; u < bundle.units.size(); ++u) {
                     for (const std::int32_t op : bundle.units[u].operators) {
-                        decided.placements[index(op)] = coalesced ? variant->placements[u] : run.choice.placements[u];
+                        decided.placements[index(op)] = whole ? variant->placements[u] : run.choice.placements[u];
                         decided.recompute[index(op)] = run.choice.recompute && operators[index(op)].block >= 0;
-                        decided.coalesced[index(op)] = coalesced && variant->members[u];
+                        decided.coalesced[index(op)] = whole && variant->members[u];
                     }
                 }
             }

@@ -28,8 +28,79 @@ std::string DecisionSpace::stretchKey(Stretch stretch) const {
     return key;
 }
 
-/// Every way to place the block alike (sharded or kept, over all ranks or inside nodes) around what is pinned.
 void DecisionSpace::addVariants(Bundle& bundle) const {
+    if (mayCoalesce())
+        addCoalescedVariants(bundle);
+    bundle.separateAllowed = bundle.variants.empty() || m_request.coalescing != Coalescing::Always;
+    if (!isByBlock() || !bundle.separateAllowed)
+        return;
+    addUniformVariants(bundle);
+    bundle.separateAllowed = false;
+}
+
+/// The placement of its class that is meant when its whole block is placed as `wanted`: itself, else the same in as
+/// many slices as the operator can be cut into, else the same without holding gradients, else whole (or what its pin
+/// says).
+std::int32_t DecisionSpace::nearestPlacement(const OperatorClass& entry, const Placement& wanted) const {
+    std::int32_t nearest = -1;
+    int nearestRank = 0;
+    for (std::size_t p = 0; p < entry.placements.size(); ++p) {
+        const Placement& placement = entry.placements[p];
+        const bool isSameKind = placement.kind == wanted.kind && placement.group == wanted.group;
+        const bool isWhole = placement.shardedSlices == placement.slices;
+        int rank = 1; // anything
+        if (placement == wanted)
+            rank = 1'000'000;
+        else if (isSameKind && isWhole && placement.slices < wanted.slices)
+            rank = 1000 + placement.slices;
+        else if (isSameKind && !placement.isSharded())
+            rank = 100;
+        else if (!placement.isSharded())
+            rank = placement.kind == PlacementKind::Keep && placement.group == wanted.group && !placement.held ? 3 : 2;
+        if (rank > nearestRank) {
+            nearest = static_cast<std::int32_t>(p);
+            nearestRank = rank;
+        }
+    }
+    return nearest;
+}
+
+/// Every way to place a block alike, each operator with collectives of its own.
+void DecisionSpace::addUniformVariants(Bundle& bundle) const {
+    std::vector<Placement> wanted;
+    for (const Unit& unit : bundle.units) {
+        for (const Placement& placement : m_classes[static_cast<std::size_t>(unit.classes.front())].placements) {
+            const bool isWhole = !placement.isSharded() || placement.shardedSlices == placement.slices;
+            if (isWhole && std::find(wanted.begin(), wanted.end(), placement) == wanted.end())
+                wanted.push_back(placement);
+        }
+    }
+    const std::size_t coalesced = bundle.variants.size();
+    for (const Placement& placement : wanted) {
+        BlockVariant variant;
+        variant.members.assign(bundle.units.size(), false);
+        for (const Unit& unit : bundle.units) {
+            const std::int32_t p =
+                nearestPlacement(m_classes[static_cast<std::size_t>(unit.classes.front())], placement);
+            variant.placements.push_back(p);
+            for (const std::int32_t c : unit.classes) {
+                const contract::SlotSize& slot =
+                    m_classes[static_cast<std::size_t>(c)].facts[static_cast<std::size_t>(p)].bytes.slot;
+                if (slot.total() > variant.slot.total())
+                    variant.slot = slot;
+            }
+        }
+        const bool isKnown =
+            std::any_of(bundle.variants.begin() + static_cast<std::ptrdiff_t>(coalesced), bundle.variants.end(),
+                        [&](const BlockVariant& known) { return known.placements == variant.placements; });
+        if (!isKnown)
+            bundle.variants.push_back(std::move(variant));
+    }
+}
+
+/// Every way to place the block alike (sharded or kept, over all ranks or inside nodes) around what is pinned, with one
+/// gather and one reduction.
+void DecisionSpace::addCoalescedVariants(Bundle& bundle) const {
     const auto& operators = m_request.graph->operators;
     const auto memberOf = [&](const Placement& placement, const Placement& wanted) {
         return placement.group == wanted.group && !placement.held && !placement.isSplit() &&
@@ -38,7 +109,7 @@ void DecisionSpace::addVariants(Bundle& bundle) const {
     for (const ShardGroup group : {ShardGroup::World, ShardGroup::Node}) {
         for (const PlacementKind kind : {PlacementKind::Shard, PlacementKind::Keep}) {
             const Placement wanted{kind, 1, 1, group};
-            CoalescedVariant variant;
+            BlockVariant variant;
             std::vector<OperatorPricer::Member> members;
             bool possible = true;
             bool asWanted = false;
@@ -68,7 +139,6 @@ void DecisionSpace::addVariants(Bundle& bundle) const {
             bundle.variants.push_back(std::move(variant));
         }
     }
-    bundle.separateAllowed = bundle.variants.empty() || m_request.coalescing != Coalescing::Always;
 }
 
 void DecisionSpace::buildGroups() {
@@ -93,7 +163,8 @@ void DecisionSpace::buildGroups() {
     for (std::size_t i = 0; i < operators.size(); ++i) {
         if (unitOf[i].operators.empty())
             continue;
-        const bool open = operators[i].block >= 0 && ((m_recompute[i][0] && m_recompute[i][1]) || mayCoalesce());
+        const bool open =
+            operators[i].block >= 0 && ((m_recompute[i][0] && m_recompute[i][1]) || mayCoalesce() || isByBlock());
         if (!open || operators[i].block != openBlock) {
             Bundle bundle;
             bundle.recomputeAllowed = m_recompute[i];
@@ -116,11 +187,12 @@ void DecisionSpace::buildGroups() {
             key += ";";
         }
         const std::int32_t first = bundle.units.front().operators.front();
-        if (mayCoalesce() && operators[static_cast<std::size_t>(first)].block >= 0)
+        const bool isBlock = operators[static_cast<std::size_t>(first)].block >= 0;
+        if (mayCoalesce() && isBlock)
             key += "|" + stretchKey(bundle.before) + "|" + stretchKey(bundle.after);
         const auto [entry, isNew] = known.emplace(std::move(key), m_groups.size());
         if (isNew) {
-            if (mayCoalesce() && operators[static_cast<std::size_t>(first)].block >= 0)
+            if (isBlock)
                 addVariants(bundle);
             m_groups.emplace_back();
         }
@@ -147,14 +219,16 @@ std::int64_t DecisionSpace::leastState(const Bundle& bundle, std::int64_t slot) 
         }
         least = least == kNoWay || unitLeast == kNoWay ? kNoWay : least + unitLeast;
     }
-    for (const CoalescedVariant& variant : bundle.variants) {
+    for (const BlockVariant& variant : bundle.variants) {
         if (variant.slot.total() > slot)
             continue;
         std::int64_t state = 0;
-        for (std::size_t u = 0; u < bundle.units.size(); ++u)
-            state += m_classes[static_cast<std::size_t>(bundle.units[u].classes.front())]
-                         .facts[static_cast<std::size_t>(variant.placements[u])]
-                         .bytes.state.total();
+        for (std::size_t u = 0; u < bundle.units.size(); ++u) {
+            for (const std::int32_t c : bundle.units[u].classes)
+                state += m_classes[static_cast<std::size_t>(c)]
+                             .facts[static_cast<std::size_t>(variant.placements[u])]
+                             .bytes.state.total();
+        }
         least = std::min(least, state);
     }
     return least;
@@ -167,7 +241,7 @@ void DecisionSpace::buildSlotLevels() {
             slots.push_back(entry.facts[static_cast<std::size_t>(p)].bytes.slot.total());
     }
     for (const BundleGroup& group : m_groups) {
-        for (const CoalescedVariant& variant : group.front().variants)
+        for (const BlockVariant& variant : group.front().variants)
             slots.push_back(variant.slot.total());
     }
     std::sort(slots.begin(), slots.end());

@@ -67,9 +67,9 @@ contract::Result<DecisionSpace> DecisionSpace::create(const PlanRequest& given) 
     if (preset->gatheredBytes == 2 && request.cluster.device.flopsBf16 <= 0)
         space.m_notes.push_back(fmt::format("{} has no bf16 rate; {} is priced at its fp32 rate",
                                             request.cluster.device.name, preset->name));
-    if (auto done = space.resolvePlacements(); !done)
-        return tl::unexpected(done.error());
     if (auto done = space.chooseBatches(); !done)
+        return tl::unexpected(done.error());
+    if (auto done = space.resolvePlacements(); !done)
         return tl::unexpected(done.error());
     if (auto done = space.resolveRecompute(); !done)
         return tl::unexpected(done.error());
@@ -98,7 +98,9 @@ std::vector<Placement> DecisionSpace::openPlacements(const Operator& op) const {
         groups.push_back(ShardGroup::World);
     if (nodeGroup)
         groups.push_back(ShardGroup::Node);
-    const bool accumulates = m_request.accumulate > 1 || m_request.globalBatch > ranks();
+    // Gradients that are held need accumulation: placements that no batch allows would make bounds of memory too low.
+    const bool accumulates =
+        std::any_of(m_batches.begin(), m_batches.end(), [](const Batch& batch) { return batch.accumulate > 1; });
     for (const ShardGroup group : groups) {
         if (m_request.allowKeep)
             open.push_back({PlacementKind::Keep, 1, 1, group});

@@ -4,6 +4,7 @@
 #include "planner/cost/OperatorPricer.h"
 #include "planner/search/Planner.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -34,21 +35,23 @@ struct Stretch {
     std::int32_t end = 0;
 };
 
-/// A way to place a whole block with its gathers and its reductions in one collective each.
-struct CoalescedVariant {
-    std::vector<std::int32_t> placements; ///< per unit, index into its class's placements
-    std::vector<bool> members;            ///< per unit; the others are pinned to placements that need no slot
+/// A way to place a whole block: with its gathers and its reductions in one collective each, or all alike with those of
+/// every operator on their own.
+struct BlockVariant {
+    std::vector<std::int32_t> placements; ///< per unit, index into its owner class's placements
+    std::vector<bool> members;            ///< per unit: of the collective; beside it only what needs no slot
     Exchange exchange;                    ///< of the members
-    contract::SlotSize slot;
+    contract::SlotSize slot;              ///< of the members together, or the largest of a unit
+    bool isCoalesced() const { return std::find(members.begin(), members.end(), true) != members.end(); }
 };
 
 /// Units that are decided together: the operators of a block, else a single unit.
 struct Bundle {
     std::vector<Unit> units;
     std::array<bool, 2> recomputeAllowed{true, false}; ///< [off, on]
-    bool separateAllowed = true;                       ///< false where coalescing is wanted and possible
-    std::vector<CoalescedVariant> variants;
-    Stretch before; ///< what hides the variants' communication: the blocks or operators beside this block
+    bool separateAllowed = true; ///< whether its units may be decided one by one; false where only variants are wanted
+    std::vector<BlockVariant> variants;
+    Stretch before; ///< what hides the coalesced variants' communication: the blocks or operators beside this block
     Stretch after;
 };
 
@@ -105,8 +108,12 @@ private:
     void buildClasses();
     void buildGroups();
     void addVariants(Bundle& bundle) const;
+    void addCoalescedVariants(Bundle& bundle) const;
+    void addUniformVariants(Bundle& bundle) const;
+    std::int32_t nearestPlacement(const OperatorClass& entry, const contract::Placement& wanted) const;
     std::string stretchKey(Stretch stretch) const;
     bool mayCoalesce() const;
+    bool isByBlock() const { return m_request.granularity == Granularity::Block; }
     void buildSample();
     void buildSlotLevels();
     std::int64_t leastState(const Bundle& bundle, std::int64_t slot) const;

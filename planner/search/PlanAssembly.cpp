@@ -91,7 +91,7 @@ private:
     /// Gives every coalesced operator its part of the block's communication, by its parameters.
     void shareOut(const Decided::CoalescedBlock& block) {
         const BundleGroup& group = m_space.groups()[block.group];
-        const CoalescedVariant& variant = group.front().variants[index(block.variant)];
+        const BlockVariant& variant = group.front().variants[index(block.variant)];
         const OperatorCost whole = table().coalescedCost(group.front(), variant.exchange);
         const auto& operators = m_space.request().graph->operators;
         const std::vector<Unit>& units = group.members[block.member].units;

@@ -26,6 +26,12 @@ enum class Coalescing {
     Always, ///< every block whose pins allow it
 };
 
+/// What is placed alike.
+enum class Granularity {
+    Operator, ///< every operator on its own
+    Block,    ///< a block's operators all the same, except where pins or their sizes say otherwise
+};
+
 /// A user's wish for the operators whose names match a glob. Later pins win.
 struct Pin {
     std::string pattern; ///< "*", "h.3.*", "*.mlp.*"
@@ -55,6 +61,7 @@ struct PlanRequest {
     bool allowWorldGroup = true; ///< shards spread over all devices
     bool allowNodeGroup = true;  ///< shards inside nodes only; full mode, several nodes
     Coalescing coalescing = Coalescing::Auto;
+    Granularity granularity = Granularity::Operator;
     std::vector<Pin> pins;
     std::vector<RecomputePin> recomputePins;
     contract::Optimizer optimizer;
@@ -192,6 +199,7 @@ struct Reason {
     contract::Placement alternative;       ///< the cheapest other placement in the direction asked
     std::int64_t stateDeltaBytes = 0;      ///< alternative minus chosen (state and kept)
     double stepDeltaSeconds = 0;           ///< alternative minus chosen
+    bool wholeBlock = false;               ///< both are of the operator's whole block, which is placed alike
     std::optional<std::int64_t> flipBytes; ///< next budget on the frontier where its placement differs
     std::optional<contract::Placement> flipPlacement;
 };

@@ -90,6 +90,49 @@ double leavingSaves(const DecisionSpace& space, const BatchTable& table, const P
     return 0;
 }
 
+/// The other ways to place a block that is placed alike.
+std::vector<Reason> blockReasons(const DecisionSpace& space, const BatchTable& table, const PlanResult& plan,
+                                 std::int32_t owner) {
+    std::vector<Reason> reasons;
+    for (std::size_t g = 0; g < space.groups().size(); ++g) {
+        const BundleGroup& group = space.groups()[g];
+        for (const Bundle& bundle : group.members) {
+            const auto unit = std::find_if(bundle.units.begin(), bundle.units.end(),
+                                           [&](const Unit& u) { return u.operators.front() == owner; });
+            if (unit == bundle.units.end())
+                continue;
+            const auto placementOf = [&](const BlockVariant& variant, std::size_t u) {
+                return space.classes()[index(bundle.units[u].classes.front())].placements[index(variant.placements[u])];
+            };
+            const auto isChosen = [&](const BlockVariant& variant) {
+                for (std::size_t u = 0; u < bundle.units.size(); ++u) {
+                    const PlannedOperator& planned = plan.operators[index(bundle.units[u].operators.front())];
+                    if (placementOf(variant, u) != planned.placement || variant.members[u] != planned.coalesced)
+                        return false;
+                }
+                return true;
+            };
+            const auto& variants = group.front().variants;
+            const auto chosen = std::find_if(variants.begin(), variants.end(), isChosen);
+            if (chosen == variants.end())
+                return {};
+            const bool recompute = plan.operators[index(owner)].recompute;
+            const auto& options = table.groups()[g].variants;
+            const VariantOption& now = options[static_cast<std::size_t>(chosen - variants.begin())];
+            for (std::size_t v = 0; v < variants.size(); ++v) {
+                const Placement other = placementOf(variants[v], static_cast<std::size_t>(unit - bundle.units.begin()));
+                if (!options[v].isPossible() || other == plan.operators[index(owner)].placement)
+                    continue;
+                reasons.push_back({other, options[v].bytes - now.bytes,
+                                   static_cast<double>(options[v].time[recompute] - now.time[recompute]) * 1e-12, true,
+                                   std::nullopt, std::nullopt});
+            }
+            return reasons;
+        }
+    }
+    return reasons;
+}
+
 } // namespace
 
 std::vector<Reason> explainOperator(const Planner& planner, const PlanSearch& search, const PlanResult& plan,
@@ -129,26 +172,11 @@ std::vector<Reason> explainOperator(const Planner& planner, const PlanSearch& se
         }
         return total;
     };
-    UnitPrice now = price(static_cast<std::size_t>(at - placements.begin()));
-    if (coalesced) {
-        OperatorCost cost = plan.operators[index(owner)].cost;
-        cost.exposedGatherSeconds = cost.exposedReduceSeconds = 0;
-        now.picoseconds = std::llround((cost.stepSeconds() + saved) * 1e12);
-    }
-
     std::vector<Reason> reasons;
-    for (std::size_t p = 0; p < placements.size(); ++p) {
-        if (placements[p] == chosen ||
-            (placements[p].kind == chosen.kind && placements[p].kind == contract::PlacementKind::Shard))
-            continue;
-        if (placements[p].held && plan.training.accumulate == 1)
-            continue;
-        if (coalesced && space.classes()[index(space.operatorClasses()[index(owner)])].facts[p].bytes.slot.total() > 0)
-            continue;
-        const UnitPrice other = price(p);
-        const Reason reason{placements[p], other.bytes - now.bytes,
-                            static_cast<double>(other.picoseconds - now.picoseconds) * 1e-12, std::nullopt,
-                            std::nullopt};
+    // One of each kind, the quickest.
+    const auto add = [&](const Reason& reason) {
+        if (reason.alternative.kind == chosen.kind && chosen.kind == contract::PlacementKind::Shard)
+            return;
         const auto same = std::find_if(reasons.begin(), reasons.end(), [&](const Reason& known) {
             return known.alternative.kind == reason.alternative.kind;
         });
@@ -156,6 +184,27 @@ std::vector<Reason> explainOperator(const Planner& planner, const PlanSearch& se
             reasons.push_back(reason);
         else if (reason.stepDeltaSeconds < same->stepDeltaSeconds)
             *same = reason;
+    };
+    const bool isByBlock = space.request().granularity == Granularity::Block && operators[index(owner)].block >= 0;
+    for (const Reason& reason : isByBlock ? blockReasons(space, table, plan, owner) : std::vector<Reason>())
+        add(reason);
+    UnitPrice now = price(static_cast<std::size_t>(at - placements.begin()));
+    if (coalesced) {
+        OperatorCost cost = plan.operators[index(owner)].cost;
+        cost.exposedGatherSeconds = cost.exposedReduceSeconds = 0;
+        now.picoseconds = std::llround((cost.stepSeconds() + saved) * 1e12);
+    }
+
+    for (std::size_t p = 0; p < placements.size() && !isByBlock; ++p) {
+        if (placements[p] == chosen)
+            continue;
+        if (placements[p].held && plan.training.accumulate == 1)
+            continue;
+        if (coalesced && space.classes()[index(space.operatorClasses()[index(owner)])].facts[p].bytes.slot.total() > 0)
+            continue;
+        const UnitPrice other = price(p);
+        add({placements[p], other.bytes - now.bytes, static_cast<double>(other.picoseconds - now.picoseconds) * 1e-12,
+             false, std::nullopt, std::nullopt});
     }
     std::stable_sort(reasons.begin(), reasons.end(),
                      [](const Reason& a, const Reason& b) { return a.stepDeltaSeconds < b.stepDeltaSeconds; });

@@ -56,7 +56,7 @@ ThresholdTable::ThresholdTable(const BatchTable& table, std::int64_t live, std::
             group.units.push_back(usefulOptions(unit, slot, group.allowed));
         // Indices of variants are part of a choice, so those that do not fit keep their places.
         for (const VariantOption& variant : original.variants)
-            group.variants.push_back(variant.slot <= slot ? variant : VariantOption{0, kNever, {}});
+            group.variants.push_back(variant.slot <= slot ? variant : VariantOption{0, VariantOption::kNever, {}});
         while (!group.variants.empty() && group.variants.back().slot > slot)
             group.variants.pop_back();
         std::size_t same = 0;

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/launch/Measure.h"
 
-#include "runtime/collective/KeyValueServer.h"
 #include "runtime/collective/Lane.h"
-#include "runtime/collective/Ring.h"
 #include "runtime/contract/Bytes.h"
 #include "runtime/contract/Cluster.h"
 #include "runtime/contract/Json.h"
 #include "runtime/device/HostMemory.h"
 #include "runtime/launch/MeasureDevice.h"
 #include "runtime/launch/MeasureKernels.h"
-#include "runtime/launch/RankThreads.h"
+#include "runtime/launch/MeasureRing.h"
 #include "runtime/ops/Linear.h"
 
 #include <fmt/format.h>
@@ -21,9 +19,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <functional>
-#include <memory>
-#include <thread>
 
 namespace shardscope::engine {
 
@@ -84,50 +79,6 @@ ComputeRates measureCompute(std::int64_t workers) {
     return rates;
 }
 
-/// One ring step, by message size.
-contract::Result<std::vector<LinkSample>> measureRing(std::int64_t ranks) {
-    auto server = KeyValueServer::listen("127.0.0.1", 0);
-    if (!server)
-        return tl::unexpected(server.error());
-    constexpr std::int64_t kLargest = 4 << 20;
-    std::vector<LinkSample> samples;
-    const auto runRank = [&](int rank) -> contract::Result<void> {
-        GroupAddress address;
-        address.rank = rank;
-        address.size = static_cast<int>(ranks);
-        address.port = (*server)->port();
-        address.timeout = std::chrono::seconds(30);
-        auto group = Group::connect(address);
-        if (!group)
-            return tl::unexpected(group.error());
-        std::vector<float> memory(static_cast<std::size_t>(kLargest / 4 * ranks), 1.0F);
-        std::vector<float> scratch(contract::kMiB / 4);
-        auto ring = Ring::create(**group, RingMembers::everybody(**group),
-                                 {{reinterpret_cast<std::byte*>(memory.data()), kLargest * ranks}},
-                                 {reinterpret_cast<std::byte*>(scratch.data()), contract::kMiB});
-        if (!ring)
-            return tl::unexpected(ring.error());
-        for (std::int64_t bytes = 256; bytes <= kLargest; bytes *= 4) {
-            std::vector<double> times;
-            const int repeats = bytes <= 65536 ? 60 : 12;
-            for (int repeat = 0; repeat < repeats; ++repeat) {
-                const double begin = now();
-                if (auto done = (*ring)->allGather(memory.data(), {bytes / 4 * ranks, bytes / 4}); !done)
-                    return done;
-                if (repeat >= 2) // the first ones grow the sockets' buffers
-                    times.push_back((now() - begin) / static_cast<double>(ranks - 1));
-            }
-            if (rank == 0)
-                // The lower quartile: other programs only ever make a message slower.
-                samples.push_back({static_cast<double>(bytes), quantile(times, 0.25)});
-        }
-        return {};
-    };
-    if (auto done = runOnEveryRank(ranks, runRank); !done)
-        return tl::unexpected(done.error());
-    return samples;
-}
-
 /// What handing a job to the communication thread and waiting for it costs.
 double measureHandOver() {
     Lane lane([](const Lane::Job&) -> contract::Result<void> { return {}; });
@@ -145,20 +96,6 @@ std::string defaultOutput() {
         cache != nullptr && *cache != '\0' ? cache : std::string(home != nullptr ? home : ".") + "/.cache";
     return base + "/shardscope/local.cluster.json";
 }
-
-} // namespace
-
-LinkFit fitLink(const std::vector<LinkSample>& samples) {
-    std::vector<FitSample> times;
-    for (const LinkSample& sample : samples)
-        times.push_back({{1.0, sample.bytes}, sample.seconds});
-    const Fit fit = fitSeconds(times);
-    if (samples.size() < 2)
-        return {};
-    return {fit.coefficients[0], fit.coefficients[1] > 0 ? 1.0 / fit.coefficients[1] : 0, fit.r2};
-}
-
-namespace {
 
 contract::Result<void> writeCluster(const contract::Cluster& cluster, const MeasureOptions& options,
                                     std::string& output) {
@@ -202,10 +139,15 @@ contract::Result<void> runMeasure(const MeasureOptions& options) {
     const ComputeRates rates = measureCompute(workers);
     const MeasuredKernels kernels = measureKernels(workers);
     const std::int64_t ringRanks = std::max<std::int64_t>(2, workers);
-    const auto samples = measureRing(ringRanks);
+    // Where every core computes, messages take their time from computing.
+    const bool isCrowded = workers >= processorCount();
+    const auto samples = measureRing(ringRanks, isCrowded);
     if (!samples)
         return tl::unexpected(samples.error());
-    const LinkFit fit = fitLink(*samples);
+    std::vector<LinkSample> links;
+    for (const RingSample& sample : *samples)
+        links.push_back(sample.link);
+    const LinkFit fit = fitLink(links);
 
     contract::Cluster cluster;
     cluster.name = "local";
@@ -220,8 +162,7 @@ contract::Result<void> runMeasure(const MeasureOptions& options) {
     cluster.inside = {fit.latencySeconds, fit.bytesPerSecond};
     cluster.between = cluster.inside;
     cluster.hostSecondsPerCollective = measureHandOver();
-    // Where every core computes, moving bytes takes time from computing.
-    cluster.overlapEfficiency = workers >= processorCount() ? 0.0 : 1.0;
+    cluster.overlapEfficiency = isCrowded ? 0.0 : 1.0;
     cluster.reserve = {{"process", baseline, "measured"}};
     cluster.isCpu = true;
     cluster.source = "measured";
@@ -231,8 +172,9 @@ contract::Result<void> runMeasure(const MeasureOptions& options) {
                                       {"outputs", kShapes[i].outputs},
                                       {"inputs", kShapes[i].inputs},
                                       {"flops_per_second", rates.flops[i]}});
-    for (const LinkSample& sample : *samples)
-        measured["ring_step"].push_back({{"bytes", sample.bytes}, {"seconds", sample.seconds}});
+    for (const RingSample& sample : *samples)
+        measured["ring_step"].push_back(
+            {{"bytes", sample.link.bytes}, {"seconds", sample.link.seconds}, {"seconds_alone", sample.secondsAlone}});
     measured["ring_fit"] = {{"latency_seconds", fit.latencySeconds},
                             {"bytes_per_second", fit.bytesPerSecond},
                             {"r2", fit.r2},

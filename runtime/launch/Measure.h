@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 namespace shardscope::engine {
 
@@ -15,19 +14,6 @@ struct MeasureOptions {
     std::string output;         ///< empty: the cache folder's local.cluster.json
     bool json = false;
 };
-
-/// Least squares of t = latency + bytes / bytesPerSecond on relative errors, so that small messages count as much as
-/// large ones.
-struct LinkFit {
-    double latencySeconds = 0;
-    double bytesPerSecond = 0;
-    double r2 = 0;
-};
-struct LinkSample {
-    double bytes = 0;
-    double seconds = 0;
-};
-LinkFit fitLink(const std::vector<LinkSample>& samples);
 
 /// Measures compute rate and memory bandwidth with all workers busy, and the ring between them; writes a cluster file.
 contract::Result<void> runMeasure(const MeasureOptions& options);

@@ -5,6 +5,7 @@
 #include "runtime/collective/KeyValueServer.h"
 #include "runtime/contract/Sizing.h"
 #include "runtime/device/cuda/OpenCuda.h"
+#include "runtime/launch/MeasureRing.h"
 #include "runtime/launch/RankThreads.h"
 #include "runtime/ops/Kernels.h"
 

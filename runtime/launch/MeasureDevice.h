@@ -5,6 +5,7 @@
 #include "runtime/contract/Result.h"
 #include "runtime/device/Device.h"
 #include "runtime/launch/Measure.h"
+#include "runtime/launch/MeasureRing.h"
 
 #include <cstdint>
 #include <functional>

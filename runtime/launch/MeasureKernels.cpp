@@ -13,18 +13,18 @@
 #include "runtime/ops/SiluGate.h"
 
 #include <algorithm>
+#include <array>
 #include <barrier>
 #include <chrono>
 #include <cmath>
 #include <thread>
-#include <tuple>
 #include <utility>
 
 namespace shardscope::engine {
 
 namespace {
 
-constexpr double kSeconds = 0.15; ///< of one measurement
+constexpr double kSeconds = 0.08; ///< of one measurement
 
 double now() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -48,6 +48,39 @@ template<typename Make> double secondsOf(std::int64_t workers, Make make) {
                return 1.0;
            });
 }
+
+/// Operations that are measured in turn, several times over: a machine's speed changes from second to second, and moments
+/// apart tell more of it than one longer moment.
+class Series {
+public:
+    using Make = std::function<std::function<void()>()>;
+    explicit Series(std::int64_t workers) : m_workers(workers) {}
+    std::size_t add(Make make) {
+        m_operations.push_back({std::move(make), {}});
+        return m_operations.size() - 1;
+    }
+    void run() {
+        for (std::size_t round = 0; round < kRounds; ++round) {
+            for (Operation& operation : m_operations)
+                operation.seconds[round] = secondsOf(m_workers, operation.make);
+        }
+    }
+    /// One call's: the lower quartile, since other programs only ever make it slower.
+    double seconds(std::size_t index) const {
+        auto seconds = m_operations[index].seconds;
+        std::sort(seconds.begin(), seconds.end());
+        return seconds[kRounds / 4];
+    }
+
+private:
+    static constexpr std::size_t kRounds = 5;
+    struct Operation {
+        Make make;
+        std::array<double, kRounds> seconds{};
+    };
+    std::int64_t m_workers;
+    std::vector<Operation> m_operations;
+};
 
 struct ProductShape {
     std::int64_t rows, outputs, inputs;
@@ -189,23 +222,40 @@ std::vector<double> solveFit(const std::vector<FitSample>& samples, const std::v
 } // namespace
 
 double slowestRate(std::int64_t workers, double seconds, const std::function<double(std::int64_t)>& work) {
-    std::vector<double> rates(static_cast<std::size_t>(workers));
-    std::barrier start(workers);
+    // As long as an operator of a step takes: ranks wait for each other about so often.
+    constexpr double kTurnSeconds = 12e-3;
+    const auto count = static_cast<std::size_t>(workers);
+    std::vector<double> done(count), callSeconds(count);
+    std::int64_t calls = 1; // of a turn
+    bool isOver = false;
+    double begin = 0, end = 0;
+    std::barrier warm(workers, [&]() noexcept {
+        const double slowest = *std::max_element(callSeconds.begin(), callSeconds.end());
+        calls = std::max<std::int64_t>(1, static_cast<std::int64_t>(kTurnSeconds / std::max(slowest, 1e-9)));
+        begin = now();
+    });
+    std::barrier turn(workers, [&]() noexcept {
+        end = now();
+        isOver = end - begin >= seconds;
+    });
     std::vector<std::thread> threads;
-    for (std::int64_t worker = 0; worker < workers; ++worker)
-        threads.emplace_back([&, worker] {
+    for (std::size_t i = 0; i < count; ++i)
+        threads.emplace_back([&, i] {
+            const auto worker = static_cast<std::int64_t>(i);
             work(worker); // warm
-            start.arrive_and_wait();
-            const double begin = now();
-            double done = 0;
-            do
-                done += work(worker);
-            while (now() - begin < seconds);
-            rates[static_cast<std::size_t>(worker)] = done / (now() - begin);
+            const double first = now();
+            work(worker);
+            callSeconds[i] = now() - first;
+            warm.arrive_and_wait();
+            do {
+                for (std::int64_t call = 0; call < calls; ++call)
+                    done[i] += work(worker);
+                turn.arrive_and_wait();
+            } while (!isOver);
         });
     for (std::thread& thread : threads)
         thread.join();
-    return *std::min_element(rates.begin(), rates.end());
+    return *std::min_element(done.begin(), done.end()) / (end - begin);
 }
 
 Fit fitSeconds(const std::vector<FitSample>& samples) {
@@ -242,49 +292,55 @@ Fit fitSeconds(const std::vector<FitSample>& samples) {
 }
 
 MeasuredKernels measureKernels(std::int64_t workers) {
+    Series series(workers);
+    constexpr ProductShape kProducts[] = {{256, 256, 256},   {512, 1024, 256}, {256, 256, 1024}, {1024, 512, 512},
+                                          {512, 2048, 512},  {512, 512, 2048}, {512, 768, 768},  {1024, 3072, 768},
+                                          {256, 1024, 1024}, {512, 8192, 512}, {64, 512, 512}};
+    std::vector<std::size_t> products, attentions;
+    for (const ProductShape& shape : kProducts)
+        products.push_back(series.add([shape] { return makeProduct(shape); }));
+    constexpr std::int64_t kSequences[] = {128, 256, 512, 1024};
+    for (const std::int64_t sequence : kSequences)
+        attentions.push_back(series.add([sequence] { return makeAttention({1, sequence, 8, 8, 64}); }));
+    const std::size_t norm = series.add(makeNorm), gelu = series.add(makeGelu), siluGate = series.add(makeSiluGate),
+                      rotary = series.add(makeRotary), embedding = series.add(makeEmbedding),
+                      loss = series.add(makeLoss), update = series.add(makeUpdate);
+    series.run();
+
     MeasuredKernels measured;
     contract::KernelRates& rates = measured.rates;
-    std::vector<FitSample> products;
-    for (const ProductShape s : {ProductShape{256, 256, 256},
-                                 {512, 1024, 256},
-                                 {256, 256, 1024},
-                                 {1024, 512, 512},
-                                 {512, 2048, 512},
-                                 {512, 512, 2048},
-                                 {512, 768, 768},
-                                 {1024, 3072, 768},
-                                 {256, 1024, 1024},
-                                 {512, 8192, 512},
-                                 {64, 512, 512}}) {
-        const auto [rows, outputs, inputs] =
-            std::tuple(static_cast<double>(s.rows), static_cast<double>(s.outputs), static_cast<double>(s.inputs));
-        products.push_back({{2 * rows * outputs * inputs, rows * (inputs + outputs) + inputs * outputs, 1.0},
-                            secondsOf(workers, [&] { return makeProduct(s); })});
+    std::vector<FitSample> samples;
+    for (std::size_t i = 0; i < products.size(); ++i) {
+        const auto rows = static_cast<double>(kProducts[i].rows), outputs = static_cast<double>(kProducts[i].outputs),
+                   inputs = static_cast<double>(kProducts[i].inputs);
+        samples.push_back({{2 * rows * outputs * inputs, rows * (inputs + outputs) + inputs * outputs, 1.0},
+                           series.seconds(products[i])});
     }
-    const Fit product = fitSeconds(products);
+    const Fit product = fitSeconds(samples);
     rates.productSecondsPerFlop = product.coefficients[0];
     rates.productSecondsPerElement = product.coefficients[1];
     rates.productSeconds = product.coefficients[2];
     measured.productR2 = product.r2;
-    std::vector<FitSample> attentions;
-    for (const std::int64_t sequence : {128, 256, 512, 1024}) {
-        const AttentionShape shape{1, sequence, 8, 8, 64};
+    samples.clear();
+    for (std::size_t i = 0; i < attentions.size(); ++i) {
+        const std::int64_t sequence = kSequences[i];
         const contract::AttentionShape counted{8, 8, 64, sequence, 64, sequence, sequence};
-        attentions.push_back({{counted.flops(sequence), static_cast<double>(sequence * shape.width())},
-                              secondsOf(workers, [&] { return makeAttention(shape); })});
+        const AttentionShape shape{1, sequence, 8, 8, 64};
+        samples.push_back(
+            {{counted.flops(sequence), static_cast<double>(sequence * shape.width())}, series.seconds(attentions[i])});
     }
-    const Fit attention = fitSeconds(attentions);
+    const Fit attention = fitSeconds(samples);
     rates.attentionSecondsPerFlop = attention.coefficients[0];
     rates.attentionSecondsPerElement = attention.coefficients[1];
     measured.attentionR2 = attention.r2;
     constexpr double kElements = static_cast<double>(kTokens * kWidth);
-    rates.normSecondsPerElement = secondsOf(workers, makeNorm) / kElements;
-    rates.geluSecondsPerElement = secondsOf(workers, makeGelu) / kElements;
-    rates.siluGateSecondsPerElement = secondsOf(workers, makeSiluGate) / kElements;
-    rates.rotarySecondsPerElement = secondsOf(workers, makeRotary) / kElements;
-    rates.embeddingSecondsPerElement = secondsOf(workers, makeEmbedding) / kElements;
-    rates.lossSecondsPerLogit = secondsOf(workers, makeLoss) / (static_cast<double>(kTokens) * 8192);
-    rates.updateSecondsPerByte = secondsOf(workers, makeUpdate) / (kUpdateBytes * static_cast<double>(kParameters));
+    rates.normSecondsPerElement = series.seconds(norm) / kElements;
+    rates.geluSecondsPerElement = series.seconds(gelu) / kElements;
+    rates.siluGateSecondsPerElement = series.seconds(siluGate) / kElements;
+    rates.rotarySecondsPerElement = series.seconds(rotary) / kElements;
+    rates.embeddingSecondsPerElement = series.seconds(embedding) / kElements;
+    rates.lossSecondsPerLogit = series.seconds(loss) / (static_cast<double>(kTokens) * 8192);
+    rates.updateSecondsPerByte = series.seconds(update) / (kUpdateBytes * static_cast<double>(kParameters));
     return measured;
 }
 

@@ -9,7 +9,9 @@
 
 namespace shardscope::engine {
 
-/// Runs `work` on every worker's thread at the same time, for about `seconds`; units of work per second of the slowest.
+/// Runs `work` on every worker's thread at the same time, for about `seconds`; units of work per second. As in a
+/// training step, workers wait for each other every few milliseconds, so that the slowest of every turn counts: cores
+/// that are equally fast on average are not so at every moment.
 double slowestRate(std::int64_t workers, double seconds, const std::function<double(std::int64_t)>& work);
 
 /// Least squares of seconds = sum(coefficient x feature) on relative errors, so that small measurements count as much

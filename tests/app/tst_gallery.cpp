@@ -300,6 +300,13 @@ private Q_SLOTS:
         m_window->planPage().setFolded(false);
         m_window->openPalette();
         faults += shoot("plan-unfolded-palette");
+        m_window->palette().hide();
+        document().change("blocks", [](Choices& choices) { choices.granularity = planner::Granularity::Block; });
+        m_window->planPage().setFolded(true);
+        QVERIFY(simulated());
+        QTRY_VERIFY_WITH_TIMEOUT(
+            document().comparison() && document().answer()->generation == document().comparison()->generation, 60000);
+        faults += shoot("plan-by-block");
         report(faults);
     }
     void largest() {

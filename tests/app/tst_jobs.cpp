@@ -3,6 +3,7 @@
 #include "app/document/SessionFile.h"
 #include "app/look/Theme.h"
 #include "app/support/WindowFixture.h"
+#include "app/tables/PlansTable.h"
 #include "app/views/CommandPalette.h"
 #include "app/views/FrontierView.h"
 #include "app/views/HelpPage.h"
@@ -226,6 +227,45 @@ private Q_SLOTS:
         const planner::PlanDiff& diff = tabs.waterfall().comparison()->diff;
         QCOMPARE(diff.difference().total(), diff.b.time.total() - diff.a.time.total());
         QVERIFY(tabs.waterfall().sentence().contains("plan A"));
+    }
+    void savedPlansAndWhatWasMeasuredSurviveASession() {
+        QVERIFY(open("gpt2", "8x-titan-pcie3", 3 * contract::kGiB));
+        document().savePlan();
+        document().setBudget(12 * contract::kGiB);
+        QVERIFY(settle());
+        document().savePlan();
+        const double rate = document().savedPlans()[1].answer->plan->samplesPerSecond;
+        PlansTable table;
+        connect(&table, &PlansTable::measured, &document(), &Document::setMeasured);
+        table.setDocument(document());
+        QCOMPARE(table.row(2).name, QStringLiteral("plan B"));
+        const QModelIndex step = table.index(2, PlansTable::MeasuredStep),
+                          peak = table.index(2, PlansTable::MeasuredPeak);
+        QVERIFY(!(table.index(0, PlansTable::MeasuredStep).flags() & Qt::ItemIsEditable));
+        QVERIFY(!table.setData(step, "soon", Qt::EditRole));
+        QVERIFY(!table.setData(step, "-3", Qt::EditRole));
+        QVERIFY(table.setData(step, "312 ms", Qt::EditRole));
+        QVERIFY(table.setData(peak, "11.5", Qt::EditRole));
+        QVERIFY(step.data(Qt::DisplayRole).toString().startsWith("312 ms, "));
+        const QString file = path("saved.shardscope");
+        QVERIFY(document().saveSession(file));
+        renew();
+        QVERIFY(document().savedPlans().empty());
+        document().openPath(file);
+        QTRY_VERIFY_WITH_TIMEOUT(document().savedPlans().size() == 2 && document().savedPlans()[1].answer, 60000);
+        const SavedPlan& kept = document().savedPlans()[1];
+        QCOMPARE(kept.name, QStringLiteral("plan B"));
+        QCOMPARE(kept.answer->plan->samplesPerSecond, rate);
+        QCOMPARE(kept.measuredSeconds, 0.312);
+        QCOMPARE(kept.measuredBytes, std::int64_t(11.5 * double(contract::kGiB)));
+        document().removeSavedPlan(0);
+        document().savePlan();
+        QCOMPARE(document().savedPlans().back().name, QStringLiteral("plan A"));
+        document().openGraph("gpt2-medium"); // a step of this session: what was saved stays
+        QTRY_COMPARE_WITH_TIMEOUT(document().choices().graphArgument, std::string("gpt2-medium"), 20000);
+        QCOMPARE(document().savedPlans().size(), std::size_t{2});
+        document().close();
+        QVERIFY(document().savedPlans().empty());
     }
     void settingsSurvive() {
         m_window->restoreSettings();

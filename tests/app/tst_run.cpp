@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/run/Trainer.h"
+#include "app/tables/RunTables.h"
 #include "app/views/RunPage.h"
 
 #include <QSignalSpy>
@@ -122,6 +123,25 @@ private Q_SLOTS:
             record.takeEvent({{}, event});
         }
         QCOMPARE(record.steps().size(), std::size_t{2});
+    }
+    void devicesTellHowBusyTheyAre() {
+        RunRecord record;
+        QVERIFY(record.devicesText().isEmpty());
+        contract::DeviceEvent first, second;
+        first.utilization = 0.98;
+        first.powerWatts = 640;
+        first.temperatureCelsius = 61;
+        first.memoryUsed = std::int64_t{40} << 30;
+        second.utilization = 0.9;
+        second.powerWatts = 660;
+        record.takeEvent({{0, 0, 0}, first});
+        record.takeEvent({{0, 1, 0}, second});
+        QCOMPARE(record.devicesText(), QStringLiteral("94 % busy · 1.3 kW · 61 °C"));
+        QCOMPARE(record.workers().front().statusText(), QStringLiteral("98 % busy, 640 W, 61 °C, 40.0 GiB in use"));
+        WorkersTable table;
+        table.setWorkers(record.workers());
+        const QString tip = table.index(0, WorkersTable::DeviceColumn).data(Qt::ToolTipRole).toString();
+        QVERIFY2(tip.contains("640 W"), qPrintable(tip));
     }
     void thePageShowsARun() {
         Trainer trainer;

@@ -51,8 +51,8 @@ private Q_SLOTS:
         WorkersTable workers;
         LogTable log;
         const QAbstractItemModelTester workersTester(&workers, kMode), logTester(&log, kMode);
-        workers.setWorkers({{0, 10, "cpu", "ready", {}}, {1, 11, "cpu", "ready", {}}});
-        workers.setWorkers({{0, 10, "cpu", "training", {}}, {1, 11, "cpu", "training", {}}});
+        workers.setWorkers({{0, 10, "cpu", "ready", {}, {}}, {1, 11, "cpu", "ready", {}, {}}});
+        workers.setWorkers({{0, 10, "cpu", "training", {}, {}}, {1, 11, "cpu", "training", {}, {}}});
         log.setLog({{0, -1, "info", "one"}});
         log.setLog({{0, -1, "info", "one"}, {1, 0, "info", "two"}});
         QCOMPARE(log.rowCount(), 2);

@@ -3,21 +3,25 @@
 #include "app/document/SessionFile.h"
 #include "app/look/Theme.h"
 #include "app/support/WindowFixture.h"
+#include "app/views/BudgetField.h"
 #include "app/views/FrontierView.h"
 #include "app/views/MemoryView.h"
 #include "app/views/MessageStrip.h"
 #include "app/views/OperatorMap.h"
 #include "app/views/PlanPage.h"
 #include "app/views/PlanTabs.h"
+#include "app/views/Tabs.h"
 #include "app/views/TimelineView.h"
 #include "app/views/VerdictView.h"
 #include "app/views/WaterfallView.h"
 #include "app/window/MainWindow.h"
+#include "planner/cluster/Clusters.h"
 #include "runtime/contract/Bytes.h"
 #include "runtime/contract/Json.h"
 
 #include <QComboBox>
 #include <QDropEvent>
+#include <QMenu>
 #include <QMimeData>
 #include <QSignalSpy>
 #include <QStandardPaths>
@@ -147,6 +151,41 @@ private Q_SLOTS:
         QVERIFY(!document().isSelectionPinned());
         document().undoStack().undo();
         QVERIFY(document().isSelectionPinned());
+    }
+    void blocksArePlacedAlikeOnRequest() {
+        QVERIFY(open("gpt2-xl", "8x-titan-pcie3", 16 * contract::kGiB));
+        auto* granularity = m_window->findChild<SegmentedSwitch*>("granularity");
+        QVERIFY(granularity);
+        QTRY_VERIFY_WITH_TIMEOUT(granularity->titles().last().contains('%'), 60000);
+        const double free = document().answer()->plan->samplesPerSecond;
+        const double promised = document().comparison()->otherGranularity->samplesPerSecond;
+        QVERIFY(promised < free);
+        QTest::keyClick(granularity, Qt::Key_Right);
+        QVERIFY(settle());
+        QCOMPARE(document().choices().granularity, planner::Granularity::Block);
+        QVERIFY(std::abs(document().answer()->plan->samplesPerSecond / promised - 1) < 1e-3);
+        QTRY_VERIFY_WITH_TIMEOUT(granularity->titles().first().contains('+'), 60000);
+        QVERIFY(equivalentCommand(document().choices()).contains("--granularity block"));
+        QCOMPARE(document().undoStack().undoText(), QStringLiteral("Place blocks alike"));
+        document().undoStack().undo();
+        QVERIFY(settle());
+        QCOMPARE(granularity->current(), 0);
+        QCOMPARE(document().answer()->plan->samplesPerSecond, free);
+    }
+    void aCardsMemoryIsABudget() {
+        QVERIFY(open("gpt2", "1x-h200"));
+        auto* field = m_window->findChild<BudgetField*>();
+        QVERIFY(field);
+        field->setFocus();
+        QTest::keyClick(field, Qt::Key_Down, Qt::AltModifier);
+        auto* menu = field->findChild<QMenu*>();
+        QVERIFY(menu && menu->isVisible() && menu->actions().size() >= 4);
+        const auto card = planner::bundledCards().front();
+        QVERIFY(menu->actions().front()->text().startsWith(QString::fromStdString(card.name)));
+        menu->actions().front()->trigger();
+        menu->close();
+        QVERIFY(settle());
+        QCOMPARE(document().choices().budget(), card.bytes);
     }
     void attentionAndLossChunksAreFields() {
         QVERIFY(open());

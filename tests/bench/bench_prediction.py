@@ -4,8 +4,9 @@
 
     bench_prediction.py --bin build/release/bin
 
-Needs a quiet machine: other programs slow measurement and runs at different moments. One BLAS thread a rank; the quickest and the
-median of the steps are shown, and the error is that of the median.
+Needs a quiet machine. The machine is measured anew before every plan, since the speed of a virtual one changes by more
+than the error within minutes. One BLAS thread a rank; the quickest and the median of the steps are shown, and the error is
+that of the median.
 """
 import argparse
 import pathlib
@@ -46,13 +47,12 @@ def main():
     errors = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
-        for ranks in (1, 2):
-            finish([run([programs / "shardscope-train", "measure", "--workers", str(ranks), "-o",
-                         folder / f"measured-{ranks}.cluster.json"])])
         for index, (name, config, ranks, more) in enumerate(PLANS):
+            measured = folder / f"measured-{index}.cluster.json"
+            finish([run([programs / "shardscope-train", "measure", "--workers", str(ranks), "-o", measured])])
             more = more if "--recompute" in more else [*more, "--recompute", "off"]
             path, plan = make_plan(programs, folder, name.split(",")[0].replace(" ", "-"), config,
-                                   ["--cluster", folder / f"measured-{ranks}.cluster.json", *more])
+                                   ["--cluster", measured, *more])
             events = train(programs, path, folder / f"run-{index}", options.steps + 1)
             seconds = [e["step_seconds"] for e in events if e["type"] == "step" and e["step"] > 1]
             predicted = plan["predicted"]["step_seconds"]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "runtime/launch/Measure.h"
 #include "runtime/launch/MeasureKernels.h"
+#include "runtime/launch/MeasureRing.h"
 
 #include <QtTest/QtTest>
 
@@ -20,6 +20,8 @@ private Q_SLOTS:
     void linksAreFitted();
     void theSlowestWorkerCounts();
     void everyKernelIsMeasured();
+    void ringsAreMeasuredAloneAndBesideComputing_data();
+    void ringsAreMeasuredAloneAndBesideComputing();
 };
 
 void MeasureTest::fitsFindTheCoefficients() {
@@ -73,6 +75,29 @@ void MeasureTest::everyKernelIsMeasured() {
           k.embeddingSecondsPerElement, k.lossSecondsPerLogit, k.updateSecondsPerByte})
         QVERIFY(seconds > 0 && seconds < 1e-3);
     QVERIFY(measured.productR2 <= 1 && measured.attentionR2 <= 1);
+}
+
+void MeasureTest::ringsAreMeasuredAloneAndBesideComputing_data() {
+    QTest::addColumn<int>("ranks");
+    QTest::addColumn<bool>("isCrowded");
+    QTest::newRow("two, idle") << 2 << false;
+    QTest::newRow("two, computing") << 2 << true;
+    QTest::newRow("three, computing") << 3 << true;
+}
+void MeasureTest::ringsAreMeasuredAloneAndBesideComputing() {
+    QFETCH(int, ranks);
+    QFETCH(bool, isCrowded);
+    const auto samples = engine::measureRing(ranks, isCrowded);
+    QVERIFY2(samples.has_value(), samples ? "" : samples.error().message.c_str());
+    QCOMPARE(samples->size(), std::size_t{8});
+    double bytes = 0;
+    for (const engine::RingSample& sample : *samples) {
+        QVERIFY(sample.link.bytes > bytes);
+        bytes = sample.link.bytes;
+        QVERIFY(sample.secondsAlone > 0 && sample.secondsAlone < 1);
+        // Beside computing a message takes at least what it takes alone; on an idle machine just that.
+        QVERIFY(isCrowded ? sample.link.seconds >= sample.secondsAlone : sample.link.seconds == sample.secondsAlone);
+    }
 }
 
 QTEST_GUILESS_MAIN(MeasureTest)

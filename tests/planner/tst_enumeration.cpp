@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <limits>
 #include <random>
+#include <set>
 
 using namespace shardscope;
 using namespace shardscope::testing;
@@ -46,6 +47,10 @@ public:
             }
             m_modes.push_back({PlacementKind::Keep, 1, 1, group});
             m_modes.push_back({PlacementKind::Shard, 1, 1, group});
+            m_uniform.push_back({PlacementKind::Keep, 1, 1, group});
+            m_uniform.push_back({PlacementKind::Keep, 1, 1, group, true});
+            for (const std::int32_t slices : request.slices)
+                m_uniform.push_back({PlacementKind::Shard, slices, slices, group});
         }
     }
 
@@ -76,7 +81,13 @@ private:
         }
         m_blockMode.resize(static_cast<std::size_t>(block) + 1);
         m_blockMode[static_cast<std::size_t>(block)] = nullptr;
-        chooseModes(block + 1);
+        const bool isOpenBlock = std::any_of(m_open.begin(), m_open.end(), [&](std::size_t op) {
+            return m_request.graph->operators[op].block == block;
+        });
+        if (m_request.granularity == planner::Granularity::Block && isOpenBlock)
+            placeAlike(block);
+        else
+            chooseModes(block + 1);
         const auto& operators = m_request.graph->operators;
         std::int64_t members = 0;
         for (const std::size_t op : m_open)
@@ -100,6 +111,26 @@ private:
         }
     }
 
+    /// The open operators of a block all the same, each with collectives of its own.
+    void placeAlike(std::int32_t block) {
+        const auto& operators = m_request.graph->operators;
+        for (const Placement& mode : m_uniform) {
+            if (mode.held && m_accumulate == 1)
+                continue;
+            for (const std::size_t op : m_open) {
+                if (operators[op].block != block)
+                    continue;
+                Placement& placement = m_decisions[op].placement;
+                placement = mode;
+                placement.slices = placement.shardedSlices =
+                    static_cast<std::int32_t>(std::min<std::int64_t>(mode.slices, operators[op].maximumSlices()));
+                m_isAlike.insert(op);
+            }
+            chooseModes(block + 1);
+        }
+        std::erase_if(m_isAlike, [&](std::size_t op) { return operators[op].block == block; });
+    }
+
     void place(std::size_t next) {
         if (next == m_open.size()) {
             evaluate();
@@ -107,7 +138,7 @@ private:
         }
         const auto& operators = m_request.graph->operators;
         const std::size_t op = m_open[next];
-        if (m_decisions[op].coalesced) {
+        if (m_decisions[op].coalesced || m_isAlike.contains(op)) {
             place(next + 1);
             return;
         }
@@ -220,6 +251,8 @@ private:
     std::vector<std::size_t> m_open;
     std::vector<Placement> m_choices;
     std::vector<Placement> m_modes;
+    std::vector<Placement> m_uniform{{}}; ///< of a whole block
+    std::set<std::size_t> m_isAlike;      ///< operators placed with their blocks
     std::vector<const Placement*> m_blockMode;
     std::int64_t m_limit;
     contract::Preset m_preset;
@@ -236,7 +269,13 @@ class TestEnumeration : public QObject {
     Q_OBJECT
 
 private slots:
+    void everySmallGraphEqualsExhaustiveEnumeration_data() {
+        QTest::addColumn<bool>("byBlock");
+        QTest::newRow("operator by operator") << false;
+        QTest::newRow("block by block") << true;
+    }
     void everySmallGraphEqualsExhaustiveEnumeration() {
+        QFETCH(bool, byBlock);
         std::mt19937_64 random(20240607);
         const auto pick = [&](std::int64_t low, std::int64_t high) {
             return std::uniform_int_distribution<std::int64_t>(low, high)(random);
@@ -257,6 +296,7 @@ private slots:
                 request.cluster.between = {request.cluster.inside.latencySeconds * static_cast<double>(pick(1, 8)),
                                            request.cluster.inside.bytesPerSecond / static_cast<double>(pick(1, 20))};
             }
+            request.granularity = byBlock ? planner::Granularity::Block : planner::Granularity::Operator;
             const auto& operators = request.graph->operators;
             // Leave a few operators open; the others are pinned to replicate so that enumeration ends.
             std::vector<std::size_t> open;

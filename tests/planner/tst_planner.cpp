@@ -100,6 +100,24 @@ private slots:
                  result->peakBytes);
     }
 
+    /// A gradient can only be held over several micro-steps: where there is one, no bound may count on it.
+    void theSmallestPeakIsReachedWithOneMicroStepOfAGlobalBatch() {
+        std::mt19937_64 random(19);
+        for (int n = 0; n < 20; ++n) {
+            planner::PlanRequest request = smallRequest(random, 1);
+            request.globalBatch = 2 * request.cluster.devices();
+            request.microBatch = 2;
+            request.accumulate = 0;
+            request.allowShard = false;
+            const auto planner = *planner::Planner::create(request);
+            const auto nothing = planner->solve(0);
+            QVERIFY(!nothing->feasible);
+            const auto smallest = planner->solve(nothing->smallestFeasibleBytes);
+            QVERIFY(smallest->feasible);
+            QCOMPARE(smallest->peakBytes, nothing->smallestFeasibleBytes);
+        }
+    }
+
     void equalRequestsGiveEqualFiles() {
         std::mt19937_64 random(3);
         const planner::PlanRequest request = smallRequest(random, 2);

@@ -119,6 +119,49 @@ private slots:
         QVERIFY2(compared >= least, qPrintable(QString("only %1 plans compared").arg(compared)));
     }
 
+    void aBlockIsPlacedAlikeAndNeverFaster() {
+        int slower = 0, compared = 0;
+        for (const auto& [graph, cluster] :
+             {std::pair{"gpt2-xl", "8x-titan-pcie3"}, {"llama-3.1-8b", "2x8-h100"}, {"qwen3-4b", "4x-rtx4090-pcie4"}}) {
+            planner::PlanRequest request = bundled(graph, cluster);
+            const auto byOperator = *planner::Planner::create(request);
+            request.granularity = planner::Granularity::Block;
+            const auto byBlock = *planner::Planner::create(request);
+            const std::int64_t smallest = byBlock->solve(0)->smallestFeasibleBytes;
+            QVERIFY(byOperator->solve(0)->smallestFeasibleBytes <= smallest);
+            const std::int64_t device = request.cluster.device.memoryBytes;
+            for (const std::int64_t limit : {smallest, (smallest + device) / 2, device}) {
+                const auto plan = byBlock->solve(limit);
+                QVERIFY(plan->feasible && plan->certificate.provenOptimal);
+                const auto free = byOperator->solve(limit);
+                QVERIFY(plan->samplesPerSecond <= free->samplesPerSecond * (1 + 1e-12));
+                slower += plan->samplesPerSecond < free->samplesPerSecond * (1 - 1e-6) ? 1 : 0;
+                ++compared;
+                std::map<std::int32_t, const planner::PlannedOperator*> firstOf;
+                for (const planner::PlannedOperator& planned : plan->operators) {
+                    const std::int32_t block = request.graph->operators[static_cast<std::size_t>(planned.op)].block;
+                    if (block < 0)
+                        continue;
+                    const planner::PlannedOperator& first = *firstOf.emplace(block, &planned).first->second;
+                    QCOMPARE(planned.placement.kind, first.placement.kind);
+                    QCOMPARE(planned.placement.group, first.placement.group);
+                    QCOMPARE(planned.coalesced, first.coalesced);
+                    QCOMPARE(planned.recompute, first.recompute);
+                    // Cut as finely as its block, or into fewer slices where it cannot be; all of them sharded.
+                    QVERIFY(!planned.placement.isSharded() ||
+                            planned.placement.shardedSlices == planned.placement.slices);
+                }
+                for (const planner::Reason& reason : byBlock->reasons(*plan, 2)) {
+                    QVERIFY(reason.wholeBlock);
+                    QVERIFY(reason.alternative.kind != contract::PlacementKind::Shard ||
+                            plan->operators[2].placement.kind != contract::PlacementKind::Shard);
+                }
+                QVERIFY(!byBlock->reasons(*plan, 2).empty());
+            }
+        }
+        QVERIFY2(slower > 0 && slower <= compared, "operators decided alone gain nothing anywhere");
+    }
+
     void equalQuestionsGiveEqualFiles() {
         planner::SearchBudget limited;
         limited.workLimit = 3000;
