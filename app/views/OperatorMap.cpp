@@ -149,6 +149,13 @@ int OperatorMap::columnUnder(double x) const {
     return columnAt(m_spans, (x - kLeftAxis + m_offset) / m_zoom);
 }
 
+int OperatorMap::firstBeginningAt(double x, int from) const {
+    const double begin = (x - kLeftAxis + m_offset) / m_zoom;
+    const auto found = std::partition_point(m_spans.begin() + from, m_spans.end(),
+                                            [begin](const Span& span) { return span.begin < begin; });
+    return static_cast<int>(found - m_spans.begin());
+}
+
 std::vector<std::int32_t> OperatorMap::operatorsOf(int firstColumn, int lastColumn) const {
     std::vector<std::int32_t> operators;
     for (int c = std::min(firstColumn, lastColumn); c <= std::max(firstColumn, lastColumn); ++c)

@@ -73,6 +73,8 @@ private:
     }
     std::vector<std::int32_t> operatorsOf(int firstColumn, int lastColumn) const;
     int columnUnder(double x) const;
+    /// The first column from `from` on that begins at x or after it, in widget coordinates.
+    int firstBeginningAt(double x, int from) const;
     void moveCurrent(int step, bool extend);
     QString describe(int column) const;
 

@@ -108,6 +108,9 @@ void OperatorMap::paintAxes(QPainter& painter, const Geometry& g, const Colors& 
 struct OperatorMap::BarBatch {
     std::array<QList<QRectF>, kMemoryPartCount> parts;
     QList<QRectF> exposed, hidden;
+    bool isEmpty() const {
+        return exposed.isEmpty() && std::all_of(parts.begin(), parts.end(), [](const auto& p) { return p.isEmpty(); });
+    }
 };
 
 void OperatorMap::addBar(BarBatch& batch, const Geometry& g, const MapRow& row, double left, double right) const {
@@ -133,8 +136,9 @@ void OperatorMap::addBar(BarBatch& batch, const Geometry& g, const MapRow& row, 
     batch.hidden << QRectF(left, g.communication.top() + exposed, right - left, hidden);
 }
 
-void OperatorMap::paintPixels(QPainter& painter, const Geometry& g, const Colors& colors,
-                              const BarBatch& batch) const {
+void OperatorMap::paintPixels(QPainter& painter, const Geometry& g, const Colors& colors, const BarBatch& batch) const {
+    if (batch.isEmpty())
+        return;
     if (!PixelBars::isMeantFor(painter)) {
         paintBatch(painter, colors, batch);
         return;
@@ -165,35 +169,26 @@ void OperatorMap::paintBars(QPainter& painter, const Geometry& g, const Colors& 
     const int count = static_cast<int>(m_columns.columns.size());
     BarBatch batch, pixels;
     QList<std::int32_t> wide;
-    int pixel = -1, tallest = -1;
-    const auto flush = [&] {
-        if (tallest >= 0)
-            addBar(pixels, g, rowOf(tallest), pixel, pixel + 1);
-        tallest = -1;
-    };
-    for (int c = std::max(0, columnUnder(g.plot.left() + 0.5)); c < count; ++c) {
+    for (int c = std::max(0, columnUnder(g.plot.left() + 0.5)); c < count;) {
         const Span span = screenSpan(c);
         if (span.begin > g.plot.right())
             break;
-        if (span.width() < kThin) {
-            // Several columns share a pixel: the tallest stands for all.
-            const int at = static_cast<int>(span.begin);
-            if (at != pixel) {
-                flush();
-                pixel = at;
-            }
-            if (tallest < 0 || m_heights[static_cast<std::size_t>(c)] > m_heights[static_cast<std::size_t>(tallest)])
-                tallest = c;
+        if (span.width() >= kThin) {
+            addBar(batch, g, rowOf(c), std::round(span.begin),
+                   std::max(std::round(span.begin) + 1, std::round(span.end) - innerGap(span.width())));
+            wide << c++;
             continue;
         }
-        flush();
-        addBar(batch, g, rowOf(c), std::round(span.begin),
-               std::max(std::round(span.begin) + 1, std::round(span.end) - innerGap(span.width())));
-        wide << c;
+        // Several columns begin in a pixel: the tallest stands for all but a wide one, which can only be the last.
+        const auto pixel = static_cast<int>(span.begin);
+        int end = firstBeginningAt(pixel + 1, c + 1);
+        if (end - 1 > c && screenSpan(end - 1).width() >= kThin)
+            --end;
+        const auto tallest = std::max_element(m_heights.begin() + c, m_heights.begin() + end);
+        addBar(pixels, g, rowOf(static_cast<std::int32_t>(tallest - m_heights.begin())), pixel, pixel + 1);
+        c = end;
     }
-    flush();
-    if (pixel >= 0)
-        paintPixels(painter, g, colors, pixels);
+    paintPixels(painter, g, colors, pixels);
     paintBatch(painter, colors, batch);
     for (const std::int32_t c : wide)
         paintCuts(painter, g, colors, c);
@@ -235,7 +230,8 @@ void OperatorMap::paintStripe(QPainter& painter, const Geometry& g, const Colors
     auto cell = std::lower_bound(m_cells.begin(), m_cells.end(), leftmost,
                                  [](const Run& run, std::int32_t column) { return run.last < column; });
     int pixel = -1;
-    for (; cell != m_cells.end(); ++cell) {
+    for (auto next = cell; cell != m_cells.end(); cell = next) {
+        ++next;
         const Span first = screenSpan(cell->first), last = screenSpan(cell->last);
         if (first.begin > g.plot.right())
             break;
@@ -245,6 +241,9 @@ void OperatorMap::paintStripe(QPainter& painter, const Geometry& g, const Colors
         if (isThin && static_cast<int>(first.begin) == pixel)
             continue;
         pixel = static_cast<int>(first.begin);
+        if (isThin) // those that end in this pixel too are not looked at
+            next = std::partition_point(next, m_cells.end(),
+                                        [&](const Run& run) { return screenSpan(run.last).end <= pixel + 1; });
         const contract::Placement& placement = rowOf(cell->first).placement;
         const bool isKept = placement.kind == contract::PlacementKind::Keep;
         const QColor ground = placement.isSharded() ? colors.shardStripe : isKept ? colors.secondary : colors.grid;
@@ -286,8 +285,11 @@ void OperatorMap::paintCoalescing(QPainter& painter, const Geometry& g, const Co
             painter.drawLine(QPointF(lineBegin, y), QPointF(lineEnd, y));
         lineEnd = -1e9;
     };
-    for (const CoalescedRun& run : m_coalesced) {
-        const Span first = screenSpan(run.first), last = screenSpan(run.last);
+    auto run = std::partition_point(m_coalesced.begin(), m_coalesced.end(),
+                                    [&](const CoalescedRun& r) { return screenSpan(r.last).end < g.plot.left(); });
+    for (auto next = run; run != m_coalesced.end(); run = next) {
+        ++next;
+        const Span first = screenSpan(run->first), last = screenSpan(run->last);
         const double begin = first.begin + 1, end = last.end - innerGap(last.width()) - 1;
         if (end < g.plot.left())
             continue;
@@ -300,14 +302,17 @@ void OperatorMap::paintCoalescing(QPainter& painter, const Geometry& g, const Co
                 lineBegin = begin;
             }
             lineEnd = std::max(lineEnd, end + 1);
+            // Those inside the line change nothing.
+            next = std::partition_point(next, m_coalesced.end(),
+                                        [&](const CoalescedRun& r) { return screenSpan(r.last).end <= lineEnd; });
             continue;
         }
         painter.drawLine(QPointF(begin, y), QPointF(end, y));
         // A tick up to every operator that takes part.
-        for (std::int32_t c = run.first; c <= run.last; ++c) {
+        for (std::int32_t c = run->first; c <= run->last; ++c) {
             if (!rowOf(c).coalesced)
                 continue;
-            const double x = c == run.first ? begin : c == run.last ? end : screenSpan(c).center();
+            const double x = c == run->first ? begin : c == run->last ? end : screenSpan(c).center();
             painter.drawLine(QPointF(x, y), QPointF(x, g.stripe.bottom() + 1.5));
         }
     }
@@ -325,7 +330,9 @@ void OperatorMap::paintLabels(QPainter& painter, const Geometry& g, const Colors
     const auto first = std::lower_bound(
         m_columns.groups.begin(), m_columns.groups.end(), g.plot.left(),
         [this](const MapGroup& group, double left) { return screenSpan(group.lastColumn).end < left; });
-    for (auto group = first; group != m_columns.groups.end(); ++group) {
+    auto next = first;
+    for (auto group = first; group != m_columns.groups.end(); group = next) {
+        ++next;
         const double begin = screenSpan(group->firstColumn).begin, end = screenSpan(group->lastColumn).end;
         if (begin > g.plot.right())
             break;
@@ -334,9 +341,13 @@ void OperatorMap::paintLabels(QPainter& painter, const Geometry& g, const Colors
         const bool isTooNarrow = right - left < known && (left + right - known) / 2 <= groupEnd + 8;
         if (group->blocks > 0 && !isTooNarrow)
             known = paintGroupLabel(painter, g, colors, *group, left, right, groupEnd);
-        // Columns this thin have no names.
-        if (end - begin < kThin * (group->lastColumn - group->firstColumn + 1))
+        // Columns this thin have no names, and no group under the last label has one of its own.
+        if (end - begin < kThin * (group->lastColumn - group->firstColumn + 1)) {
+            next = std::partition_point(next, m_columns.groups.end(), [&](const MapGroup& other) {
+                return screenSpan(other.lastColumn).end <= groupEnd + 8;
+            });
             continue;
+        }
         for (std::int32_t c = group->firstColumn; c <= group->lastColumn; ++c) {
             const Span span = screenSpan(c);
             if (span.end < g.plot.left() || span.begin > g.plot.right() || span.center() < nameEnd + 6)

@@ -42,9 +42,11 @@ void PixelBars::fill(const QList<QRectF>& boxes, const QBrush& brush) {
                 std::fill(line + left, line + right, solid);
                 continue;
             }
-            const auto* const row = reinterpret_cast<const QRgb*>(texture.constScanLine(y % texture.height()));
+            const double scale = texture.devicePixelRatio() / m_ratio;
+            const auto at = [scale](int pixel, int size) { return static_cast<int>(pixel * scale) % size; };
+            const auto* const row = reinterpret_cast<const QRgb*>(texture.constScanLine(at(y, texture.height())));
             for (int x = left; x < right; ++x)
-                line[x] = row[x % texture.width()];
+                line[x] = row[at(x, texture.width())];
         }
     }
 }

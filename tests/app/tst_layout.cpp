@@ -7,9 +7,15 @@
 #include "app/look/Units.h"
 #include "app/support/Samples.h"
 #include "app/views/LossChart.h"
+#include "app/views/OperatorMap.h"
 #include "runtime/contract/Bytes.h"
 
+#include <QPainter>
+#include <QPicture>
 #include <QTest>
+
+#include <numeric>
+#include <random>
 
 using namespace shardscope;
 using namespace shardscope::app;
@@ -35,6 +41,54 @@ private Q_SLOTS:
         QCOMPARE(folded.columns.size(), std::size_t{6});
         const MapColumns plain = foldColumns(rows, false);
         QCOMPARE(plain.columns.size(), rows.size());
+    }
+    /// On a screen thousands of columns are filled pixel by pixel; a drawing keeps them as rectangles.
+    void aCrowdedMapLooksTheSameInPixelsAndInRectangles_data() {
+        QTest::addColumn<int>("operators");
+        for (const int operators : {40, 700, 1100, 30'000})
+            QTest::addRow("%d", operators) << operators;
+    }
+    void aCrowdedMapLooksTheSameInPixelsAndInRectangles() {
+        QFETCH(int, operators);
+        const auto few = mapRows(*test::samplePlan(9, 4));
+        std::mt19937 random(5);
+        std::vector<MapRow> rows;
+        for (int i = 0; i < operators; ++i) {
+            MapRow row = few[random() % few.size()];
+            row.op = i;
+            row.block = i / 2;
+            for (std::int64_t& bytes : row.memory)
+                bytes = static_cast<std::int64_t>(random() % (1U << 30));
+            // A recorded texture has lost its scale.
+            row.memory[static_cast<std::size_t>(MemoryPart::Logits)] = 0;
+            row.memory[static_cast<std::size_t>(MemoryPart::Reserve)] = 0;
+            row.memoryBytes = std::accumulate(row.memory.begin(), row.memory.end(), std::int64_t{0});
+            rows.push_back(row);
+        }
+        OperatorMap map;
+        map.resize(900, 220);
+        map.setFolded(false);
+        map.setRows(rows, operators / 2);
+        QImage pixels(map.size(), QImage::Format_RGB32), rectangles(map.size(), QImage::Format_RGB32);
+        pixels.fill(Qt::white);
+        rectangles.fill(Qt::white);
+        map.render(&pixels);
+        QPicture picture;
+        QPainter recorder(&picture);
+        map.render(&recorder);
+        recorder.end();
+        QPainter painter(&rectangles);
+        picture.play(&painter);
+        painter.end();
+        int differing = 0, coloured = 0;
+        for (int y = 0; y < pixels.height(); ++y)
+            for (int x = 0; x < pixels.width(); ++x) {
+                differing += pixels.pixel(x, y) != rectangles.pixel(x, y) ? 1 : 0;
+                coloured += qGray(pixels.pixel(x, y)) < 250 ? 1 : 0;
+            }
+        QVERIFY(coloured > 20'000);
+        // Texts have other hints, edges other roundings.
+        QVERIFY2(differing < coloured / 20, qPrintable(QString("%1 of %2").arg(differing).arg(coloured)));
     }
     void everyOperatorIsInOneColumn() {
         const auto rows = mapRows(*test::samplePlan(31, 7));
