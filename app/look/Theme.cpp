@@ -115,6 +115,7 @@ QPushButton#primary { background: @accent; color: @onAccent; border: 1px solid @
 QPushButton#primary:hover { background: @accentHover; }
 QPushButton#primary:focus { border: 2px solid @text; }
 QPushButton#primary:disabled { background: @grid; color: @secondary; border: 1px solid @line; font-weight: 400; }
+QLineEdit QToolButton { background: transparent; border: none; padding: 0; min-height: 0; }
 QPushButton#flat, QToolButton#flat { background: transparent; border: 1px solid transparent; padding: 0 6px; min-height: 22px; }
 QPushButton#flat:hover, QToolButton#flat:hover { background: @grid; }
 QPushButton#flat:focus, QToolButton#flat:focus { border: 1px solid @accent; }

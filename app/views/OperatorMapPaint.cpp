@@ -444,9 +444,11 @@ void OperatorMap::paintPeak(QPainter& painter, const Geometry& g, const Colors& 
     flag.lineTo(x, 8);
     flag.closeSubpath();
     painter.fillPath(flag, colors.limit);
+    // The frame of a selection must not go through the words.
+    const QRectF words(isLeft ? x - width - 12 : x + 11, -2, width + 2, 14);
+    painter.fillRect(words.adjusted(-1, 0, 1, 0), colors.card);
     painter.setPen(colors.text);
-    painter.drawText(QRectF(isLeft ? x - width - 12 : x + 11, -2, width + 2, 14), Qt::AlignLeft | Qt::AlignVCenter,
-                     text);
+    painter.drawText(words, Qt::AlignLeft | Qt::AlignVCenter, text);
 }
 
 } // namespace shardscope::app

@@ -139,6 +139,7 @@ void PlanPage::showGranularity() {
             tip += tr(". Blocks placed alike need %1").arg(gibText(other.smallestFeasibleBytes, 2));
     }
     m_granularity->setTitles(titles);
+    m_mapCard->layout()->activate(); // a wider control must not lie over its neighbour until the next event
     m_granularity->setToolTip(tip);
 }
 

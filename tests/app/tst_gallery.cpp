@@ -303,9 +303,12 @@ private Q_SLOTS:
         m_window->palette().hide();
         document().change("blocks", [](Choices& choices) { choices.granularity = planner::Granularity::Block; });
         m_window->planPage().setFolded(true);
+        QTRY_VERIFY_WITH_TIMEOUT(
+            document().answer()->isFinal && document().answer()->choices == document().choicesPointer(), 60000);
         QVERIFY(simulated());
         QTRY_VERIFY_WITH_TIMEOUT(
             document().comparison() && document().answer()->generation == document().comparison()->generation, 60000);
+        QTest::qWait(300);
         faults += shoot("plan-by-block");
         report(faults);
     }
