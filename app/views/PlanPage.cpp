@@ -56,7 +56,6 @@ QWidget* PlanPage::buildMap() {
     m_legend = new Legend(m_mapCard);
     m_mapCard->header()->addSpacing(8);
     m_mapCard->header()->addWidget(m_legend, 1);
-    m_mapCard->header()->addWidget(buildGranularity());
     auto* table = new QPushButton(tr("table"), m_mapCard);
     table->setObjectName("link");
     table->setCursor(Qt::PointingHandCursor);
@@ -99,8 +98,8 @@ QWidget* PlanPage::buildMap() {
     return m_mapCard;
 }
 
-QWidget* PlanPage::buildGranularity() {
-    m_granularity = new SegmentedSwitch({tr("operator"), tr("block")}, m_mapCard, SegmentedSwitch::Size::Small);
+QWidget* PlanPage::buildGranularity(Card* card) {
+    m_granularity = new SegmentedSwitch({tr("operator"), tr("block")}, card, SegmentedSwitch::Size::Small);
     m_granularity->setObjectName("granularity");
     m_granularity->setAccessibleName(tr("Granularity: operator or block"));
     connect(m_granularity, &SegmentedSwitch::currentChanged, this, [this](int index) {
@@ -139,7 +138,9 @@ void PlanPage::showGranularity() {
             tip += tr(". Blocks placed alike need %1").arg(gibText(other.smallestFeasibleBytes, 2));
     }
     m_granularity->setTitles(titles);
-    m_mapCard->layout()->activate(); // a wider control must not lie over its neighbour until the next event
+    m_granularity->parentWidget()
+        ->layout()
+        ->activate(); // a wider control must not lie over its neighbour until the next event
     m_granularity->setToolTip(tip);
 }
 
@@ -154,6 +155,8 @@ QWidget* PlanPage::buildBudget() {
     card->header()->addWidget(m_budget);
     card->header()->addSpacing(8);
     card->header()->addWidget(m_flip, 1);
+    card->header()->addSpacing(8);
+    card->header()->addWidget(buildGranularity(card));
     card->body()->addWidget(m_frontier);
     connect(m_budget, &BudgetField::bytesPicked, this, [this](qint64 bytes) { m_document.setBudget(bytes); });
     connect(m_frontier, &FrontierView::dragStarted, this, [this] {

@@ -47,7 +47,7 @@ private:
     void showFrontier();
     void showFlip();
     void setCompared(bool held);
-    QWidget* buildGranularity();
+    QWidget* buildGranularity(Card* card);
     void showGranularity();
 
     Document& m_document;
