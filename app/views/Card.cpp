@@ -8,6 +8,8 @@
 #include <QPainter>
 #include <QVBoxLayout>
 
+#include <algorithm>
+
 namespace shardscope::app {
 
 Card::Card(const QString& title, QWidget* parent)
@@ -55,7 +57,10 @@ void ElidedLabel::paintEvent(QPaintEvent*) {
     QPainter painter(this);
     painter.setPen(palette().color(foregroundRole()));
     const QString shown = fontMetrics().elidedText(text(), Qt::ElideRight, width());
-    painter.drawText(rect(), static_cast<int>(alignment()), shown);
+    // Less than this tells nothing; the tip has it all.
+    constexpr qsizetype kShortest = 12;
+    if (shown.size() >= std::min(kShortest, text().size()))
+        painter.drawText(rect(), static_cast<int>(alignment()), shown);
     setToolTip(shown != text() ? text() : QString());
 }
 
