@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/views/OperatorMap.h"
 
+#include "app/layout/Gallop.h"
 #include "app/look/Theme.h"
 #include "app/look/Units.h"
 
@@ -151,8 +152,8 @@ int OperatorMap::columnUnder(double x) const {
 
 int OperatorMap::firstBeginningAt(double x, int from) const {
     const double begin = (x - kLeftAxis + m_offset) / m_zoom;
-    const auto found = std::partition_point(m_spans.begin() + from, m_spans.end(),
-                                            [begin](const Span& span) { return span.begin < begin; });
+    const auto found =
+        gallop(m_spans.begin() + from, m_spans.end(), [begin](const Span& span) { return span.begin < begin; });
     return static_cast<int>(found - m_spans.begin());
 }
 

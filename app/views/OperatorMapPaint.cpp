@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/layout/Gallop.h"
 #include "app/layout/Ticks.h"
 #include "app/look/Theme.h"
 #include "app/look/Units.h"
@@ -108,6 +109,12 @@ void OperatorMap::paintAxes(QPainter& painter, const Geometry& g, const Colors& 
 struct OperatorMap::BarBatch {
     std::array<QList<QRectF>, kMemoryPartCount> parts;
     QList<QRectF> exposed, hidden;
+    void reserve(qsizetype count) {
+        for (QList<QRectF>& part : parts)
+            part.reserve(count);
+        exposed.reserve(count);
+        hidden.reserve(count);
+    }
     bool isEmpty() const {
         return exposed.isEmpty() && std::all_of(parts.begin(), parts.end(), [](const auto& p) { return p.isEmpty(); });
     }
@@ -181,6 +188,8 @@ void OperatorMap::paintBars(QPainter& painter, const Geometry& g, const Colors& 
         }
         // Several columns begin in a pixel: the tallest stands for all but a wide one, which can only be the last.
         const auto pixel = static_cast<int>(span.begin);
+        if (pixels.isEmpty())
+            pixels.reserve(static_cast<qsizetype>(g.plot.width()) + 2);
         int end = firstBeginningAt(pixel + 1, c + 1);
         if (end - 1 > c && screenSpan(end - 1).width() >= kThin)
             --end;
@@ -242,8 +251,7 @@ void OperatorMap::paintStripe(QPainter& painter, const Geometry& g, const Colors
             continue;
         pixel = static_cast<int>(first.begin);
         if (isThin) // those that end in this pixel too are not looked at
-            next = std::partition_point(next, m_cells.end(),
-                                        [&](const Run& run) { return screenSpan(run.last).end <= pixel + 1; });
+            next = gallop(next, m_cells.end(), [&](const Run& run) { return screenSpan(run.last).end <= pixel + 1; });
         const contract::Placement& placement = rowOf(cell->first).placement;
         const bool isKept = placement.kind == contract::PlacementKind::Keep;
         const QColor ground = placement.isSharded() ? colors.shardStripe : isKept ? colors.secondary : colors.grid;
@@ -303,8 +311,8 @@ void OperatorMap::paintCoalescing(QPainter& painter, const Geometry& g, const Co
             }
             lineEnd = std::max(lineEnd, end + 1);
             // Those inside the line change nothing.
-            next = std::partition_point(next, m_coalesced.end(),
-                                        [&](const CoalescedRun& r) { return screenSpan(r.last).end <= lineEnd; });
+            next = gallop(next, m_coalesced.end(),
+                          [&](const CoalescedRun& r) { return screenSpan(r.last).end <= lineEnd; });
             continue;
         }
         painter.drawLine(QPointF(begin, y), QPointF(end, y));
@@ -343,9 +351,8 @@ void OperatorMap::paintLabels(QPainter& painter, const Geometry& g, const Colors
             known = paintGroupLabel(painter, g, colors, *group, left, right, groupEnd);
         // Columns this thin have no names, and no group under the last label has one of its own.
         if (end - begin < kThin * (group->lastColumn - group->firstColumn + 1)) {
-            next = std::partition_point(next, m_columns.groups.end(), [&](const MapGroup& other) {
-                return screenSpan(other.lastColumn).end <= groupEnd + 8;
-            });
+            next = gallop(next, m_columns.groups.end(),
+                          [&](const MapGroup& other) { return screenSpan(other.lastColumn).end <= groupEnd + 8; });
             continue;
         }
         for (std::int32_t c = group->firstColumn; c <= group->lastColumn; ++c) {

@@ -36,6 +36,12 @@ void PixelBars::fill(const QList<QRectF>& boxes, const QBrush& brush) {
         const int right = pixels(box.right() - m_area.left(), m_image.width());
         const int top = pixels(box.top() - m_area.top(), m_image.height());
         const int bottom = pixels(box.bottom() - m_area.top(), m_image.height());
+        if (texture.isNull() && right == left + 1) {
+            QRgb* pixel = bits + static_cast<std::size_t>(top) * stride + left;
+            for (int y = top; y < bottom; ++y, pixel += stride)
+                *pixel = solid;
+            continue;
+        }
         for (int y = top; y < bottom; ++y) {
             QRgb* const line = bits + static_cast<std::size_t>(y) * stride;
             if (texture.isNull()) {

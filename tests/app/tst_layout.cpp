@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/layout/FrontierAxis.h"
+#include "app/layout/Gallop.h"
 #include "app/layout/MapRows.h"
 #include "app/layout/PeakBar.h"
 #include "app/layout/Ticks.h"
@@ -30,6 +31,18 @@ private Q_SLOTS:
         QCOMPARE(niceTicks(0, 0.35, 5).decimals, 1);
         QVERIFY(niceTicks(1, 1, 5).values.empty());
         QVERIFY(niceTicks(0, 1e300, 1).values.size() <= 1);
+    }
+    void gallopingFindsWhatBisectionFinds() {
+        for (int size = 0; size < 40; ++size) {
+            std::vector<int> numbers(static_cast<std::size_t>(size));
+            std::iota(numbers.begin(), numbers.end(), 0);
+            for (int from = 0; from <= size; ++from)
+                for (int bound = 0; bound <= size + 1; ++bound) {
+                    const auto isBefore = [bound](int number) { return number < bound; };
+                    QCOMPARE(gallop(numbers.begin() + from, numbers.end(), isBefore),
+                             std::partition_point(numbers.begin() + from, numbers.end(), isBefore));
+                }
+        }
     }
     void equalBlocksFoldToRuns() {
         const auto rows = mapRows(*test::samplePlan(20, 8));
