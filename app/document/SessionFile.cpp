@@ -123,6 +123,15 @@ void checkFormat(const contract::JsonCursor& root) {
     root.at("version").integer(kVersion, kVersion);
 }
 
+/// What a session shows; graph and cluster are not opened yet.
+contract::Result<Choices> readShown(const contract::JsonCursor& root) {
+    checkFormat(root);
+    Choices choices = readChoices(root);
+    if (root.failed())
+        return root.error();
+    return choices;
+}
+
 } // namespace
 
 std::string formatSession(const Choices& choices) {
@@ -159,11 +168,7 @@ contract::Result<Choices> parseSession(std::string_view text, std::string_view f
     if (!json)
         return tl::unexpected(json.error());
     const contract::JsonCursor root(*json, file);
-    checkFormat(root);
-    Choices choices = readChoices(root);
-    if (root.failed())
-        return root.error();
-    return choices;
+    return readShown(root);
 }
 
 namespace {
@@ -252,11 +257,7 @@ contract::Result<Session> openSession(std::string_view text, std::string_view fi
     if (!json)
         return tl::unexpected(json.error());
     const contract::JsonCursor root(*json, file);
-    checkFormat(root);
-    Choices choices = readChoices(root);
-    if (root.failed())
-        return root.error();
-    auto opened = openChoices(std::move(choices));
+    auto opened = readShown(root).and_then(openChoices);
     if (!opened)
         return tl::unexpected(opened.error());
     const auto current = std::make_shared<const Choices>(std::move(*opened));

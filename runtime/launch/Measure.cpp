@@ -9,13 +9,13 @@
 #include "runtime/launch/MeasureDevice.h"
 #include "runtime/launch/MeasureKernels.h"
 #include "runtime/launch/MeasureRing.h"
+#include "runtime/launch/TelemetryWriter.h"
 #include "runtime/ops/Linear.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -24,14 +24,6 @@ namespace shardscope::engine {
 
 namespace {
 
-double now() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-double quantile(std::vector<double> values, double share) {
-    std::sort(values.begin(), values.end());
-    return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
-}
 double median(const std::vector<double>& values) {
     return quantile(values, 0.5);
 }
@@ -83,10 +75,10 @@ ComputeRates measureCompute(std::int64_t workers) {
 double measureHandOver() {
     Lane lane([](const Lane::Job&) -> contract::Result<void> { return {}; });
     constexpr int kJobs = 2000;
-    const double begin = now();
+    const double begin = monotonicSeconds();
     for (int i = 0; i < kJobs; ++i)
         lane.wait(lane.post({}));
-    return (now() - begin) / kJobs;
+    return (monotonicSeconds() - begin) / kJobs;
 }
 
 std::string defaultOutput() {

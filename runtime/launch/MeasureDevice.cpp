@@ -7,6 +7,7 @@
 #include "runtime/device/cuda/OpenCuda.h"
 #include "runtime/launch/MeasureRing.h"
 #include "runtime/launch/RankThreads.h"
+#include "runtime/launch/TelemetryWriter.h"
 #include "runtime/ops/Kernels.h"
 
 #include <fmt/format.h>
@@ -18,10 +19,6 @@
 namespace shardscope::engine {
 
 namespace {
-
-double now() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 /// Device memory of a measurement.
 class Room {
@@ -57,12 +54,12 @@ contract::Result<double> timesPerSecond(Device& device, double seconds, const st
     if (auto done = device.synchronize(); !done)
         return tl::unexpected(done.error());
     for (std::int64_t batch = 1;; batch *= 2) {
-        const double begin = now();
+        const double begin = monotonicSeconds();
         for (std::int64_t i = 0; i < batch; ++i)
             work();
         if (auto done = device.synchronize(); !done)
             return tl::unexpected(done.error());
-        if (const double took = now() - begin; took >= seconds / 2)
+        if (const double took = monotonicSeconds() - begin; took >= seconds / 2)
             return static_cast<double>(batch) / took;
     }
 }
@@ -158,7 +155,7 @@ contract::Result<std::vector<LinkSample>> measureDeviceLinks(int ranks, std::int
             std::vector<double> times;
             constexpr int kRepeats = 12;
             for (int repeat = 0; repeat < kRepeats; ++repeat) {
-                const double begin = now();
+                const double begin = monotonicSeconds();
                 (*device)->jobFollowsCompute(++job);
                 (*device)->jobBegins(job);
                 const auto done = collectives->allGather({&tensor, 1});
@@ -169,7 +166,7 @@ contract::Result<std::vector<LinkSample>> measureDeviceLinks(int ranks, std::int
                 if (auto waited = (*device)->synchronize(); !waited)
                     return waited;
                 if (repeat >= 2) // the first ones connect
-                    times.push_back((now() - begin) / static_cast<double>(ranks - 1));
+                    times.push_back((monotonicSeconds() - begin) / static_cast<double>(ranks - 1));
             }
             std::sort(times.begin(), times.end());
             if (rank == 0) // other programs only ever make a message slower

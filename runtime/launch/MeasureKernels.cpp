@@ -2,6 +2,7 @@
 #include "runtime/launch/MeasureKernels.h"
 
 #include "runtime/contract/Operator.h"
+#include "runtime/launch/TelemetryWriter.h"
 #include "runtime/ops/AdamW.h"
 #include "runtime/ops/Attention.h"
 #include "runtime/ops/CrossEntropy.h"
@@ -15,7 +16,6 @@
 #include <algorithm>
 #include <array>
 #include <barrier>
-#include <chrono>
 #include <cmath>
 #include <thread>
 #include <utility>
@@ -25,10 +25,6 @@ namespace shardscope::engine {
 namespace {
 
 constexpr double kSeconds = 0.08; ///< of one measurement
-
-double now() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 /// Numbers for one operation of one worker; not all alike, and small enough that nothing overflows.
 std::vector<float> numbers(std::int64_t count) {
@@ -49,8 +45,8 @@ template<typename Make> double secondsOf(std::int64_t workers, Make make) {
            });
 }
 
-/// Operations that are measured in turn, several times over: a machine's speed changes from second to second, and moments
-/// apart tell more of it than one longer moment.
+/// Operations that are measured in turn, several times over: a machine's speed changes from second to second, and
+/// moments apart tell more of it than one longer moment.
 class Series {
 public:
     using Make = std::function<std::function<void()>()>;
@@ -67,9 +63,8 @@ public:
     }
     /// One call's: the lower quartile, since other programs only ever make it slower.
     double seconds(std::size_t index) const {
-        auto seconds = m_operations[index].seconds;
-        std::sort(seconds.begin(), seconds.end());
-        return seconds[kRounds / 4];
+        const auto& seconds = m_operations[index].seconds;
+        return quantile({seconds.begin(), seconds.end()}, 0.25);
     }
 
 private:
@@ -221,6 +216,11 @@ std::vector<double> solveFit(const std::vector<FitSample>& samples, const std::v
 
 } // namespace
 
+double quantile(std::vector<double> values, double share) {
+    std::sort(values.begin(), values.end());
+    return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
+}
+
 double slowestRate(std::int64_t workers, double seconds, const std::function<double(std::int64_t)>& work) {
     // As long as an operator of a step takes: ranks wait for each other about so often.
     constexpr double kTurnSeconds = 12e-3;
@@ -232,10 +232,10 @@ double slowestRate(std::int64_t workers, double seconds, const std::function<dou
     std::barrier warm(workers, [&]() noexcept {
         const double slowest = *std::max_element(callSeconds.begin(), callSeconds.end());
         calls = std::max<std::int64_t>(1, static_cast<std::int64_t>(kTurnSeconds / std::max(slowest, 1e-9)));
-        begin = now();
+        begin = monotonicSeconds();
     });
     std::barrier turn(workers, [&]() noexcept {
-        end = now();
+        end = monotonicSeconds();
         isOver = end - begin >= seconds;
     });
     std::vector<std::thread> threads;
@@ -243,9 +243,9 @@ double slowestRate(std::int64_t workers, double seconds, const std::function<dou
         threads.emplace_back([&, i] {
             const auto worker = static_cast<std::int64_t>(i);
             work(worker); // warm
-            const double first = now();
+            const double first = monotonicSeconds();
             work(worker);
-            callSeconds[i] = now() - first;
+            callSeconds[i] = monotonicSeconds() - first;
             warm.arrive_and_wait();
             do {
                 for (std::int64_t call = 0; call < calls; ++call)

@@ -9,6 +9,9 @@
 
 namespace shardscope::engine {
 
+/// The value that so large a share (0..1) of the values does not exceed. There must be one.
+double quantile(std::vector<double> values, double share);
+
 /// Runs `work` on every worker's thread at the same time, for about `seconds`; units of work per second. As in a
 /// training step, workers wait for each other every few milliseconds, so that the slowest of every turn counts: cores
 /// that are equally fast on average are not so at every moment.

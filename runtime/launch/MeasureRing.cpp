@@ -7,12 +7,12 @@
 #include "runtime/contract/Bytes.h"
 #include "runtime/launch/MeasureKernels.h"
 #include "runtime/launch/RankThreads.h"
+#include "runtime/launch/TelemetryWriter.h"
 #include "runtime/ops/Linear.h"
 
 #include <algorithm>
 #include <barrier>
 #include <chrono>
-#include <functional>
 #include <memory>
 
 namespace shardscope::engine {
@@ -23,23 +23,14 @@ constexpr std::int64_t kSmallest = 256;
 constexpr std::int64_t kLargest = 4 << 20;
 constexpr std::int64_t kRatio = 4;
 
-double now() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-double quantile(std::vector<double> values, double share) {
-    std::sort(values.begin(), values.end());
-    return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
-}
-
 /// A matrix product of about a millisecond, again and again.
 class Computing {
 public:
     Computing() : m_x(kRows * kWidth, 0.5F), m_w(kWidth * kWidth, 0.5F), m_y(kRows * kWidth) {
         run(1);
-        const double begin = now();
+        const double begin = monotonicSeconds();
         run(kTimed);
-        m_seconds = (now() - begin) / kTimed;
+        m_seconds = (monotonicSeconds() - begin) / kTimed;
     }
     void run(std::int64_t times) {
         for (std::int64_t i = 0; i < times; ++i)
@@ -69,11 +60,11 @@ public:
         const int repeats = bytes <= kSmall ? 60 : 12;
         std::vector<double> times;
         for (int repeat = 0; repeat < repeats; ++repeat) {
-            const double begin = now();
+            const double begin = monotonicSeconds();
             if (auto done = gather(bytes); !done)
                 return tl::unexpected(done.error());
             if (repeat >= 2)
-                times.push_back((now() - begin) / steps());
+                times.push_back((monotonicSeconds() - begin) / steps());
         }
         // The lower quartile: other programs only ever make a message slower.
         return quantile(times, 0.25);
@@ -88,16 +79,16 @@ public:
         std::vector<double> longer;
         for (int pair = 0; pair < kPairs; ++pair) {
             m_start.arrive_and_wait();
-            const double first = now();
+            const double first = monotonicSeconds();
             m_computing.run(times);
-            const double second = now();
+            const double second = monotonicSeconds();
             m_start.arrive_and_wait();
-            const double third = now();
+            const double third = monotonicSeconds();
             const Lane::Ticket ticket = lane.post({});
             m_computing.run(times);
             if (!lane.wait(ticket))
                 return tl::unexpected(*lane.failure());
-            longer.push_back((now() - third - (second - first)) / steps());
+            longer.push_back((monotonicSeconds() - third - (second - first)) / steps());
         }
         return quantile(longer, 0.5);
     }
