@@ -112,6 +112,12 @@ void Document::setBudget(std::int64_t bytes, int mergeKey) {
         tr("Budget %1").arg(gibText(bytes, 2)), [bytes](Choices& choices) { choices.budgetBytes = bytes; }, mergeKey);
 }
 
+void Document::setGranularity(planner::Granularity granularity) {
+    change(granularity == planner::Granularity::Block ? tr("Place blocks alike")
+                                                      : tr("Place every operator on its own"),
+           [granularity](Choices& choices) { choices.granularity = granularity; });
+}
+
 void Document::setDragging(bool dragging) {
     if (m_dragging == dragging)
         return;

@@ -48,6 +48,8 @@ public:
     /// A key for a new gesture (one drag, one held key).
     int newMergeKey() { return ++m_lastMergeKey; }
     void setBudget(std::int64_t bytes, int mergeKey = 0);
+    /// What is placed alike.
+    void setGranularity(planner::Granularity granularity);
     /// While dragging, answers may be incumbents; the end of the drag asks for the exact answer.
     void setDragging(bool dragging);
 

@@ -103,11 +103,7 @@ QWidget* PlanPage::buildGranularity(Card* card) {
     m_granularity->setObjectName("granularity");
     m_granularity->setAccessibleName(tr("Granularity: operator or block"));
     connect(m_granularity, &SegmentedSwitch::currentChanged, this, [this](int index) {
-        const auto chosen = index == 1 ? planner::Granularity::Block : planner::Granularity::Operator;
-        if (m_document.choices().granularity == chosen)
-            return;
-        m_document.change(index == 1 ? tr("Place blocks alike") : tr("Place every operator on its own"),
-                          [chosen](Choices& choices) { choices.granularity = chosen; });
+        m_document.setGranularity(index == 1 ? planner::Granularity::Block : planner::Granularity::Operator);
     });
     connect(&m_document, &Document::choicesChanged, this, &PlanPage::showGranularity);
     connect(&m_document, &Document::answered, this, &PlanPage::showGranularity);

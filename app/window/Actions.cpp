@@ -146,10 +146,7 @@ void Actions::buildPlan() {
     QAction* byBlock = add(menu, tr("Place &blocks alike"), QKeySequence(tr("Ctrl+B")), [] {});
     byBlock->setCheckable(true);
     connect(byBlock, &QAction::triggered, this, [this](bool on) {
-        m_window.document().change(
-            on ? tr("Place blocks alike") : tr("Place every operator on its own"), [on](Choices& choices) {
-                choices.granularity = on ? planner::Granularity::Block : planner::Granularity::Operator;
-            });
+        m_window.document().setGranularity(on ? planner::Granularity::Block : planner::Granularity::Operator);
     });
     connect(&m_window.document(), &Document::choicesChanged, byBlock, [this, byBlock] {
         byBlock->setChecked(m_window.document().choices().granularity == planner::Granularity::Block);
